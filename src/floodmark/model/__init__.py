@@ -1,0 +1,1 @@
+"""Frozen types, named after the phase they belong to. No I/O, no Spark."""

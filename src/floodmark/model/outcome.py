@@ -1,0 +1,171 @@
+"""What came of it: heads in the target, results of runs, records in the history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from pydantic import Field
+
+from floodmark.model.ledger import Intent
+from floodmark.model.position import Position, StoredPosition
+from floodmark.model.record import Record
+
+
+class Head(Record):
+    """Carried by every commit on a target: the target is the truth, and this is how it says what it holds."""
+
+    floodmark: int = 1
+    pipeline: str
+    lane: str
+    ordinal: int
+    batch: str
+    start: StoredPosition | None
+    after: StoredPosition | None
+    until: StoredPosition | None
+    mark: StoredPosition | None
+    full: bool = False
+    epoch: int
+    run: str
+    at: datetime
+    identity: dict[str, Any] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """None is unknown, never zero."""
+
+    read: int | None = None
+    inserted: int | None = None
+    updated: int | None = None
+    deleted: int | None = None
+
+    @property
+    def loaded(self) -> int:
+        return (self.inserted or 0) + (self.updated or 0)
+
+    def plus(self, other: Rows) -> Rows:
+        def add(a: int | None, b: int | None) -> int | None:
+            return b if a is None else a if b is None else a + b
+
+        return Rows(
+            add(self.read, other.read),
+            add(self.inserted, other.inserted),
+            add(self.updated, other.updated),
+            add(self.deleted, other.deleted),
+        )
+
+
+@dataclass(frozen=True)
+class Landed:
+    """A commit that is in the target's current history."""
+
+    head: Head
+    version: int
+    table_id: str
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class TargetState:
+    """What the target says of itself, before anything is read."""
+
+    exists: bool
+    table_id: str | None = None
+    version: int | None = None
+    landed: tuple[Landed, ...] = ()
+    """This pipeline's commits in the current history, newest first; commits that a restore undid are not in it."""
+    top_ordinal: int = 0
+    """The highest ordinal that the target will ever skip, undone commits included."""
+    wiped_by: str | None = None
+    """A foreign commit that emptied or replaced the table after the newest head."""
+    has_rows: bool = False
+
+
+@dataclass(frozen=True)
+class Load:
+    """One batch on its way into the target."""
+
+    intent: Intent
+    head: Head
+    mode: Literal["append", "upsert", "replace"]
+    keys: tuple[str, ...]
+    cursor: tuple[str, ...]
+    """Decides which row wins; empty where there is no sequence."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    pipeline: str
+    run_id: str
+    started_at: datetime
+    success: bool
+    rows: Rows = Rows()
+    window: tuple[Position | None, Position | None] = (None, None)
+    mark: Position | None = None
+    slices: int = 0
+    complete: bool = True
+    """False when slices were left for the next run."""
+    nothing_new: bool = False
+    rows_waiting: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """By stage."""
+    errors: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    guarantee: str = ""
+    version: int | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    failure: Exception | None = field(default=None, repr=False, compare=False)
+    """The error itself, with its fields and hint; `errors` holds its words."""
+
+    @property
+    def rows_loaded(self) -> int:
+        return self.rows.loaded
+
+    @property
+    def total_seconds(self) -> float:
+        return sum(self.seconds.values())
+
+
+class RunRecord(Record):
+    """One line of the history."""
+
+    run_id: str
+    pipeline: str
+    started_at: datetime
+    seconds: float
+    success: bool
+    nothing_new: bool = False
+    rows_read: int | None = None
+    rows_inserted: int | None = None
+    rows_updated: int | None = None
+    rows_deleted: int | None = None
+    slices: int = 0
+    after: StoredPosition | None = None
+    mark: StoredPosition | None = None
+    error: str | None = None
+    version: int | None = None
+    guarantee: str = ""
+    stages: dict[str, float] = Field(default_factory=dict)
+
+
+Health = Literal["ok", "failed", "never ran", "running"]
+
+
+@dataclass(frozen=True)
+class PipelineStatus:
+    """One line of `status`. None is unknown."""
+
+    pipeline: str
+    health: Health
+    mark: Position | None
+    lag: timedelta | None
+    last_run: RunRecord | None
+    rows_total: int
+    gaps: int | None
+    guarantee: str
+    intent: bool
+    """A load was begun and its outcome is not recorded: the next run finds out."""
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,187 @@
+"""What a user declares, checked and frozen. The JSON Schema and the option docs come from these same classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from floodmark.errors import Place
+from floodmark.model.duration import Duration
+
+
+class Options(BaseModel):
+    """Unknown keys are errors: a misspelt option must never be silently ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ConnectionOptions(Options):
+    """What every connection has; each source and target adds its own beside its component."""
+
+    type: str = Field(description="Which kind of source or target this is.")
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values that must never be shown."""
+        return ()
+
+
+class SourceSpec(Options):
+    connection: str = Field(description="Name of a connection.")
+    table: str = Field(description="Table to read, with its schema where the database has schemas.")
+    partitions: int | None = Field(
+        default=None, ge=1, le=1000, description="Parallel readers. Chosen by the size of the read when unset."
+    )
+    fetch_size: int = Field(default=10_000, ge=1, description="Rows per round trip to the database.")
+
+
+class CursorOptions(Options):
+    column: str | None = Field(default=None, description="The cursor column.")
+    columns: tuple[str, ...] = Field(
+        default=(), description="A composite cursor, most significant first; cuts inside one timestamp."
+    )
+    nulls: Literal["fail", "skip"] = Field(
+        default="fail", description="Rows whose cursor is NULL: fail with their count, or leave them out, counted."
+    )
+    start: int | datetime | str | None = Field(
+        default=None, description="Where the first run starts. Everything when unset."
+    )
+    delay: Duration = Field(
+        default=timedelta(minutes=5),
+        description="How long a value must have been there before it counts as final, where the source can't prove it.",
+    )
+
+    @model_validator(mode="after")
+    def _one_cursor(self) -> CursorOptions:
+        if bool(self.column) == bool(self.columns):
+            raise ValueError("set either `column` or `columns`")
+        return self
+
+    @property
+    def cursor_columns(self) -> tuple[str, ...]:
+        return self.columns or (self.column or "",)
+
+
+class TimestampSpec(CursorOptions):
+    """Windows on a modified-at column."""
+
+    by: Literal["timestamp"] = Field(description="Follow a modified-at column.")
+    timezone: str | None = Field(default=None, description="Zone of a zone-less column, e.g. Europe/Berlin.")
+
+
+class SequenceSpec(CursorOptions):
+    """Windows on an id or version column."""
+
+    by: Literal["sequence"] = Field(description="Follow an id or version that only grows.")
+
+
+class FullSpec(Options):
+    """No windows: the whole table each time."""
+
+    by: Literal["none"] = Field(description="Read the whole table on each run.")
+
+
+ChangeSpec = Annotated[TimestampSpec | SequenceSpec | FullSpec, Field(discriminator="by")]
+
+Mode = Literal["append", "upsert", "replace"]
+
+
+class TargetSpec(Options):
+    connection: str = Field(description="Name of a connection.")
+    table: str = Field(description="Table to write, below the connection's path.")
+    mode: Mode = Field(description="How rows land: append, upsert by keys, or replace the whole table.")
+    keys: tuple[str, ...] = Field(default=(), description="Columns that identify a row; upsert needs them.")
+    partition_by: tuple[str, ...] = Field(default=(), description="Partition columns of a new table.")
+    cluster_by: tuple[str, ...] = Field(default=(), description="Clustering columns of a new table.")
+    deletion_vectors: bool = Field(
+        default=True, description="Mark changed rows instead of rewriting files (upsert tables)."
+    )
+
+    @model_validator(mode="after")
+    def _keys_fit_mode(self) -> TargetSpec:
+        if self.mode == "upsert" and not self.keys:
+            raise ValueError("mode upsert needs `keys`: the columns that identify a row")
+        if self.partition_by and self.cluster_by:
+            raise ValueError("set `partition_by` or `cluster_by`, not both: Delta takes one of them")
+        return self
+
+
+class TransformSpec(Options):
+    sql: str | None = Field(default=None, description="A SELECT over `source`.")
+    python: str | None = Field(default=None, description="`module:function` that takes and returns a DataFrame.")
+
+    @model_validator(mode="after")
+    def _one_transform(self) -> TransformSpec:
+        if bool(self.sql) == bool(self.python):
+            raise ValueError("set either `sql` or `python`")
+        return self
+
+
+class SparkSpec(Options):
+    master: str | None = Field(default=None, description="Spark master. Local with all cores when unset.")
+    remote: str | None = Field(default=None, description="Spark Connect address, e.g. sc://host:15002.")
+    config: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, description="Any Spark setting; wins over Floodmark's own."
+    )
+
+
+class PipelineSpec(Options):
+    name: str
+    source: SourceSpec
+    change: ChangeSpec
+    target: TargetSpec
+    transform: TransformSpec | None = Field(default=None, description="SQL or Python on the batch.")
+    batch_rows: int = Field(
+        default=1_000_000, ge=1, description="Rows per slice, each its own commit; ties are never cut apart."
+    )
+    places: Mapping[str, Place] = Field(default_factory=dict, exclude=True, repr=False)
+    """Where each option was declared, by its dotted path below the pipeline."""
+
+    @model_validator(mode="after")
+    def _mode_fits_change(self) -> PipelineSpec:
+        full = isinstance(self.change, FullSpec)
+        if full and self.target.mode == "append":
+            raise ValueError(
+                "`change: {by: none}` reads everything each time, so append would double it: "
+                "use mode replace, or upsert with keys"
+            )
+        if not full and self.target.mode == "replace":
+            raise ValueError(
+                "mode replace loads the whole table: use it with `change: {by: none}`, or choose append or upsert"
+            )
+        return self
+
+    def at(self, path: str = "") -> Place | None:
+        """The declaration of an option, or of the nearest thing around it."""
+        while path and path not in self.places:
+            path = path.rpartition(".")[0]
+        return self.places.get(path)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What may not change under an existing state, in a form that survives in ledger and head."""
+        change: dict[str, Any] = {"by": self.change.by}
+        if not isinstance(self.change, FullSpec):
+            change["columns"] = list(self.change.cursor_columns)
+        return {
+            "source": self.source.table,
+            "change": change,
+            "target": self.target.table,
+            "mode": self.target.mode,
+            "keys": list(self.target.keys),
+        }
+
+
+class ProjectSpec(Options):
+    """A whole floodmark.yml. `root` is the folder that relative paths start from."""
+
+    root: str
+    connections: Mapping[str, ConnectionOptions]
+    pipelines: Mapping[str, PipelineSpec]
+    state: str | Mapping[str, Any] = "sqlite:///.floodmark/state.db"
+    spark: SparkSpec = SparkSpec()
+    secrets: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
+    """Every value that came out of a variable with a secret's name, or out of a connection's password."""

@@ -1,0 +1,52 @@
+"""What a source says about a table, and the cursor that a change strategy picks from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+CursorKind = Literal["timestamp", "integer", "text"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """`kind` is what the column can serve as; `declared` is the database's own word for its type."""
+
+    name: str
+    declared: str
+    kind: CursorKind | Literal["date", "other"]
+    nullable: bool = True
+    zoned: bool = False
+    precision: int = 6
+    """Digits after the second, for timestamps."""
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    name: str
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...] = ()
+
+    def column(self, name: str) -> Column | None:
+        return next((c for c in self.columns if c.name == name), None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self.columns)
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """The columns whose order the windows follow, most significant first."""
+
+    columns: tuple[Column, ...]
+    timezone: str | None = None
+    """The zone that zone-less values are in; None reads them as UTC."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self.columns)
+
+    @property
+    def leading(self) -> Column:
+        return self.columns[0]

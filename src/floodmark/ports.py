@@ -1,0 +1,147 @@
+"""What the engine asks of sources, change strategies, targets, stores and sinks: nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from floodmark.model.event import Event
+from floodmark.model.lease import Lease, Owner
+from floodmark.model.ledger import PipelineState
+from floodmark.model.outcome import Landed, Load, RunRecord, TargetState
+from floodmark.model.plan import Look
+from floodmark.model.position import Position
+from floodmark.model.table import Cursor, TableInfo
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class LookRequest:
+    """`after` is the mark. `keys` go into the checksum beside the cursor."""
+
+    cursor: Cursor
+    after: Position | None
+    keys: tuple[str, ...]
+    delay: timedelta
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """Rows with a cursor in `[after, until)`; no cursor reads the whole table."""
+
+    cursor: Cursor | None
+    after: Position | None
+    until: Position | None
+    rows: int | None
+    """Estimate, from which the number of partitions follows."""
+
+
+class Source(Protocol):
+    """One table of one database. All methods but `read` work without Spark, over the database's own driver, read-only.
+
+    Errors are SourceError (or ConfigError for what the file declares wrongly) and name table, column and what exists
+    instead. A method that failed may be called again.
+    """
+
+    def describe(self) -> TableInfo:
+        """Columns and primary key; checks that table and connection are there."""
+
+    def count_nulls(self, columns: Sequence[str]) -> int:
+        """Rows with a NULL in any of these columns."""
+
+    def look(self, request: LookRequest) -> Look:
+        """Bound first, then writers, then what is visible. Every row committed before the call is in the extent."""
+
+    def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
+        """The cut that leaves about `rows` rows in `[after, cut)`, at a distinct value and never at `after` itself;
+        None when no more than that are left before `until`. The order is the database's."""
+
+    def snapshot(self) -> AbstractContextManager[str | None]:
+        """Holds one view of the data for all readers, where the database can; yields its name."""
+
+    def read(self, spark: SparkSession, request: ReadRequest, snapshot: str | None) -> DataFrame:
+        """Lazy; runs when the target loads it. Filters and columns are pushed down."""
+
+    def close(self) -> None: ...
+
+
+class ChangeStrategy(Protocol):
+    """How changes are found. Pure."""
+
+    def cursor(self, table: TableInfo) -> Cursor | None:
+        """The declared columns, checked against the table; None when the whole table is read. Raises ConfigError."""
+
+    def position(self, value: object, cursor: Cursor) -> Position:
+        """A user's value (`start:`, `state set`) as a position. Raises ConfigError."""
+
+
+class Target(Protocol):
+    """One table. A load is one atomic commit that carries its head."""
+
+    @property
+    def resource(self) -> str:
+        """Names the table for the lease; the same for everyone who loads into it."""
+
+    def inspect(self) -> TargetState:
+        """Without Spark. Raises TargetError when the target can't be reached."""
+
+    def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:
+        """Commits data and head together. An ordinal that has landed already has no effect, and an empty batch may
+        leave nothing: the answer then is None. Any exception leaves the outcome open: ask `find`."""
+
+    def find(self, batch_id: str) -> Landed | None:
+        """The commit with this batch id in the *current* history."""
+
+
+class StateStore(Protocol):
+    """Keeps one PipelineState per pipeline."""
+
+    def get(self, pipeline: str) -> PipelineState | None: ...
+
+    def save(self, state: PipelineState, lease: Lease | None = None) -> PipelineState:
+        """Compare-and-swap: stores only over `state.revision` (0: not there yet) and only while `lease` is current.
+        Returns the state with its new revision. Raises StateConflict or LeaseLost, and then nothing was changed."""
+
+    def delete(self, pipeline: str) -> bool:
+        """True if it was there."""
+
+    def list_pipelines(self) -> list[str]: ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class SupportsLeases(Protocol):
+    """A store that can keep other runners out before they start."""
+
+    def acquire(self, resource: str, owner: Owner, expected: Lease | None = None) -> Lease:
+        """Takes a free or released lease; `expected` takes over exactly that stale one. Raises the epoch.
+        Raises LeaseHeld when somebody else holds it, or got there first."""
+
+    def holder(self, resource: str) -> Lease | None:
+        """Who holds it now; None when free."""
+
+    def beat(self, lease: Lease) -> Lease:
+        """Raises the counter. Raises LeaseLost when the epoch has moved on."""
+
+    def release(self, lease: Lease) -> None:
+        """No effect when it is no longer ours."""
+
+
+@runtime_checkable
+class SupportsHistory(Protocol):
+    """A store that remembers runs."""
+
+    def record_run(self, record: RunRecord) -> None: ...
+
+    def runs(self, pipeline: str, limit: int = 20) -> list[RunRecord]:
+        """Newest first."""
+
+
+class EventSink(Protocol):
+    def emit(self, event: Event) -> None: ...

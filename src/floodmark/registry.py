@@ -1,0 +1,66 @@
+"""Kind and name to a component, imported only when asked for. An object, so that tests register fakes in their own."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from typing import Any, Literal
+
+from floodmark.errors import ConfigError, MissingExtra
+
+Kind = Literal["connection", "source", "target", "change", "state"]
+
+BUILT_IN = {
+    "connection.sqlite": "floodmark.sources.sqlite:SqliteConnection",
+    "connection.postgres": "floodmark.sources.postgres:PostgresConnection",
+    "connection.delta": "floodmark.targets.delta:DeltaConnection",
+    "source.sqlite": "floodmark.sources.sqlite:SqliteSource",
+    "source.postgres": "floodmark.sources.postgres:PostgresSource",
+    "target.delta": "floodmark.targets.delta:DeltaTarget",
+    "change.timestamp": "floodmark.changes.timestamp:TimestampChange",
+    "change.sequence": "floodmark.changes.sequence:SequenceChange",
+    "change.none": "floodmark.changes.none:FullChange",
+    "state.file": "floodmark.state.file:FileStore",
+    "state.sqlite": "floodmark.state.sql:SqlStore",
+    "state.target": "floodmark.state.target:TargetStore",
+}
+
+EXTRAS = {"psycopg": "postgres", "deltalake": "delta", "pyarrow": "delta", "pyspark": "spark"}
+"""Top-level module to the extra that brings it."""
+
+
+class Registry:
+    def __init__(self, components: Mapping[str, str | Callable[..., Any]] | None = None) -> None:
+        self._components: dict[str, str | Callable[..., Any]] = dict(components or {})
+
+    @classmethod
+    def default(cls) -> Registry:
+        found = {e.name: e.value for e in entry_points(group="floodmark.components")}
+        return cls({**BUILT_IN, **found})
+
+    def register(self, kind: Kind, name: str, factory: Callable[..., Any]) -> None:
+        self._components[f"{kind}.{name}"] = factory
+
+    def names(self, kind: Kind) -> list[str]:
+        return sorted(key.partition(".")[2] for key in self._components if key.startswith(f"{kind}."))
+
+    def get(self, kind: Kind, name: str) -> Any:
+        component = self._components.get(f"{kind}.{name}")
+        if component is None:
+            raise ConfigError(f"unknown {kind} {name!r}", hint=f"known: {', '.join(self.names(kind))}")
+        if not isinstance(component, str):
+            return component
+        module, _, attribute = component.partition(":")
+        try:
+            return getattr(importlib.import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            raise missing_extra(error) from error
+
+
+def missing_extra(error: ModuleNotFoundError) -> Exception:
+    module = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(module)
+    if extra is None:
+        return error
+    return MissingExtra(f"{module} is not installed", hint=f"pip install 'floodmark[{extra}]'")
