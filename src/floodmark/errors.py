@@ -17,6 +17,7 @@ FloodmarkError
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -108,3 +109,10 @@ class LeaseLost(LeaseError):
 
 class TransformError(FloodmarkError):
     pass
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """Secrets are never printed, logged or stored, whoever put them into a message."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from floodmark.model.event import Event
 from floodmark.model.lease import Lease, Owner
-from floodmark.model.ledger import PipelineState
+from floodmark.model.ledger import Ahead, PendingLook, PipelineState
 from floodmark.model.outcome import Landed, Load, RunRecord, TargetState
 from floodmark.model.plan import Look
 from floodmark.model.position import Position
@@ -28,6 +28,8 @@ class LookRequest:
     after: Position | None
     keys: tuple[str, ...]
     delay: timedelta
+    pending: PendingLook | None = None
+    ahead: Ahead | None = None
 
 
 @dataclass(frozen=True)
@@ -87,12 +89,13 @@ class Target(Protocol):
     def resource(self) -> str:
         """Names the table for the lease; the same for everyone who loads into it."""
 
-    def inspect(self) -> TargetState:
-        """Without Spark. Raises TargetError when the target can't be reached."""
+    def inspect(self, *, deep: bool = False) -> TargetState:
+        """Without Spark. `deep` lists every commit that the history still has, not just the newest. Raises TargetError
+        when the target can't be reached."""
 
     def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:
-        """Commits data and head together. An ordinal that has landed already has no effect, and an empty batch may
-        leave nothing: the answer then is None. Any exception leaves the outcome open: ask `find`."""
+        """Commits data and head together; None when the target took nothing, because this ordinal is spent. Any
+        exception leaves the outcome open: ask `find`."""
 
     def find(self, batch_id: str) -> Landed | None:
         """The commit with this batch id in the *current* history."""

@@ -39,6 +39,9 @@ class Registry:
         found = {e.name: e.value for e in entry_points(group="floodmark.components")}
         return cls({**BUILT_IN, **found})
 
+    def copy(self) -> Registry:
+        return Registry(self._components)
+
     def register(self, kind: Kind, name: str, factory: Callable[..., Any]) -> None:
         self._components[f"{kind}.{name}"] = factory
 

@@ -17,6 +17,12 @@ class Owner(Record):
     boot: str = ""
     started: str = ""
 
+    def shown(self, now: datetime) -> str:
+        """For people; the day only where it is another than today's."""
+        since, today = self.since.astimezone(), now.astimezone().date()
+        clock = f"{since:%H:%M:%S}" if since.date() == today else f"{since:%Y-%m-%d %H:%M:%S}"
+        return f"host {self.host}, pid {self.pid}, since {clock}"
+
 
 class Lease(Record):
     """`beat` is a counter, not a time: nobody's clock is trusted. Each takeover raises `epoch`."""

@@ -33,6 +33,10 @@ class Window(Record):
     folded: int = 0
     """How many older windows this one stands for, beside itself."""
 
+    @property
+    def is_committed(self) -> bool:
+        return self.state in ("committed", "verified")
+
 
 class Ahead(Record):
     """Rows loaded above the mark, as the source showed them: recognised at the next look, they cost no second load."""
@@ -103,8 +107,9 @@ class PipelineState(Record):
 
     @property
     def mark(self) -> Position | None:
-        """The end of the unbroken run of committed windows. Needs equality only, so it holds for text too."""
-        ends = {w.after: w.until for w in self.windows if w.state != "loaded" and w.until is not None}
+        """The end of the unbroken run of committed windows. Needs equality only, so it holds for text too.
+        Other lanes lie inside what is committed: one that begins where a window does would cut the run short."""
+        ends = {w.after: w.until for w in self.windows if w.is_committed and w.lane == "main" and w.until is not None}
         end, seen = self.start, {self.start}
         while end in ends and ends[end] not in seen:
             end = ends[end]
@@ -136,7 +141,7 @@ def settle(
         rows=rows,
         at=at,
     )
-    proves_nothing = intent.mark is not None and intent.mark == intent.after
+    proves_nothing = intent.mark == intent.after and intent.until != intent.mark
     added: tuple[Window, ...] = () if proves_nothing else (window,)
     if intent.mark != intent.until:
         added += (window.but(after=intent.mark, until=intent.until, state="loaded"),)
@@ -152,22 +157,23 @@ def settle(
 
 
 def fold(windows: tuple[Window, ...]) -> tuple[Window, ...]:
-    """Merge the oldest adjoining windows once there are more than we keep one by one."""
-    folded = list(windows)
-    while len(folded) > KEPT_WINDOWS:
-        first, second = folded[0], folded[1]
-        if first.until != second.after or first.state != second.state:
-            break
+    """Merge the oldest adjoining windows once there are more than we keep one by one. Where two don't adjoin (a gap, a
+    change of state) folding goes on behind them, or a single gap would let the ledger grow for ever."""
+    folded, at = list(windows), 0
+    while len(folded) > KEPT_WINDOWS and at + 1 < len(folded):
+        first, second = folded[at], folded[at + 1]
+        if first.until is None or (first.until, first.state, first.lane) != (second.after, second.state, second.lane):
+            at += 1
+            continue
         rows = None if first.rows is None or second.rows is None else first.rows + second.rows
-        folded[:2] = [second.but(after=first.after, rows=rows, folded=first.folded + second.folded + 1)]
+        folded[at : at + 2] = [second.but(after=first.after, rows=rows, folded=first.folded + second.folded + 1)]
     return tuple(folded)
 
 
 def reset(state: PipelineState, to: Position | None) -> PipelineState:
     """Start again at `to`. The head stays, so that the target is still recognised as ours; the windows go, or an old
     one that begins where a new one ends would carry the mark past rows that the reset wants read again."""
-    loaded = [w.until for w in state.windows if w.until is not None]
-    reached = loaded[-1] if loaded else state.reached
+    reached = _furthest(state)
     if _has_passed(to, reached):
         # Forward: what was loaded stays known, and the stretch between shows as a gap.
         return state.but(start=to, intent=None, look=None, ahead=None)
@@ -176,15 +182,34 @@ def reset(state: PipelineState, to: Position | None) -> PipelineState:
 
 def gaps(state: PipelineState) -> tuple[tuple[Position, Position], ...]:
     """Stretches that no window covers, left by a reset to a later position. Text has no order here, hence no gaps."""
-    edges = [(w.after, w.until) for w in state.windows if w.state != "loaded"]
+    edges = [(w.after, w.until) for w in state.windows if w.is_committed and w.until is not None]
+    if state.start is not None:
+        edges.append((state.start, state.start))
+    if not all(p is None or p.is_comparable for edge in edges for p in edge):
+        return ()
+    # By position, not by commit: a gap that was filled later is none.
+    edges.sort(key=lambda edge: () if edge[0] is None else edge[0].values)
     found: list[tuple[Position, Position]] = []
     end: Position | None = None
-    for after, until in [*edges, (state.start, None)]:
-        if end is not None and after is not None and not _has_passed(end, after) and after.is_comparable:
+    for after, until in edges:
+        if end is not None and after is not None and end.precedes(after):
             found.append((end, after))
-        if until is not None and (end is None or _has_passed(until, end)):
+        if end is None or _has_passed(until, end):
             end = until
     return tuple(found)
+
+
+def _furthest(state: PipelineState) -> Position | None:
+    """How far rows may be in the target: also those from before an earlier reset, and of a load whose end is open."""
+    ends = [w.until for w in state.windows]
+    if state.intent is not None:
+        ends.append(state.intent.until)
+    furthest = state.reached
+    for end in ends:
+        # Text can't be compared here: the last one written stands, and `reached` then only says that there are rows.
+        if end is not None and (furthest is None or not end.is_comparable or _has_passed(end, furthest)):
+            furthest = end
+    return furthest
 
 
 def _has_passed(position: Position | None, reached: Position | None) -> bool:

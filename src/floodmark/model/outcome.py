@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -94,6 +94,8 @@ class Load:
     keys: tuple[str, ...]
     cursor: tuple[str, ...]
     """Decides which row wins; empty where there is no sequence."""
+    timezone: str | None = None
+    """The zone that zone-less cursor values are in."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,24 @@ class RunResult:
     @property
     def total_seconds(self) -> float:
         return sum(self.seconds.values())
+
+    def plus(self, later: RunResult) -> RunResult:
+        """The totals of two runs of one pipeline; the later one says how it ended."""
+        stages = {**self.seconds}
+        for stage, seconds in later.seconds.items():
+            stages[stage] = stages.get(stage, 0.0) + seconds
+        return replace(
+            later,
+            run_id=self.run_id,
+            started_at=self.started_at,
+            rows=self.rows.plus(later.rows),
+            window=(self.window[0], later.window[1]),
+            slices=self.slices + later.slices,
+            nothing_new=self.nothing_new and later.nothing_new,
+            seconds=stages,
+            notices=(*self.notices, *later.notices),
+            version=later.version if later.version is not None else self.version,
+        )
 
 
 class RunRecord(Record):

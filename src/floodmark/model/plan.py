@@ -25,31 +25,29 @@ class Guarantee:
 
 
 @dataclass(frozen=True)
-class Extent:
-    """The rows at or above the mark, as one query on the source saw them."""
-
-    rows: int
-    until: Position | None
-    """Just beyond the highest value; None when there are no rows."""
-    checksum: str
-    """Of key and cursor, so that a second look can tell whether anything changed."""
-
-
-@dataclass(frozen=True)
 class Look:
-    """Taken in this order: bound, then writers, then extent (a row that appears in between is only read once more)."""
+    """What the source showed: the bound first, then who may still write below it, then the rows (one that appears in
+    between is only read once more)."""
 
     clock: datetime
     """The source's own."""
-    bound: Position | None
-    """Nothing below it can be written any more once all `writers` have ended; None when that can't be said yet."""
-    writers: tuple[str, ...]
-    extent: Extent
-    rows_below_bound: int
+    proven: Position | None
+    """Nothing below can be written any more: how far the mark may move. At least the mark itself."""
+    pending: PendingLook | None
+    """A bound still to be proven, for the ledger."""
+    rows: int
+    """Visible at or above the mark."""
+    rows_proven: int
+    """Those of them below `proven`."""
+    until: Position | None
+    """Just beyond the highest value; None when there are no rows."""
     guarantee: Guarantee
+    unchanged: bool = False
+    """The rows above the mark are just those that the ledger knows as loaded ahead."""
+    ahead: Ahead | None = None
+    """Recognises the rows at or above `proven` at the next look; None while some are so young that a second change
+    may carry the same cursor value."""
     server: str = ""
-    settled: bool = True
-    """False when some rows are so young that a second change may carry the same cursor value."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,6 @@ class Slice:
     mark: Position | None
     rows: int | None
     """Estimate; None when unknown."""
-    last: bool = True
     full: bool = False
     replaces: bool = False
     ahead: Ahead | None = None
@@ -76,6 +73,8 @@ class RunPlan:
     proven: Position | None
     until: Position | None
     rows: int | None
+    rows_ahead: int
+    """Of these, rows above `proven`: loaded ahead of the mark."""
     rows_waiting: int
     """Visible rows that append may not load yet."""
     slices: int

@@ -1,0 +1,52 @@
+# Everything a developer does here. `make` alone lists it.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+BIN := .venv/bin
+# Written after the last package: an install that was interrupted is done again.
+READY := .venv/.ready
+
+.PHONY: help setup setup-tests demo check format test soak bench clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install what Floodmark needs: Java, and the Python packages into .venv
+	@scripts/setup-system.sh python java
+	@$(MAKE) -s $(READY)
+
+setup-tests: setup ## The same, and Postgres' server programs for the tests
+	@scripts/setup-system.sh postgres
+
+$(READY): pyproject.toml uv.lock scripts/setup-python.sh
+	@scripts/setup-python.sh
+	@touch $@
+
+demo: setup ## See the whole story on embedded parts
+	@$(BIN)/floodmark demo
+
+check: $(READY) ## Format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## Rewrite the code in the house's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test: setup-tests ## Check, then run all tests; ARGS="-k name" picks some
+	@$(MAKE) check
+	$(BIN)/pytest $(ARGS)
+
+soak: setup-tests ## Load for a long time under writers and crashes, and prove that nothing is lost
+	$(BIN)/python benchmarks/soak.py $(ARGS)
+
+bench: setup-tests ## Measure the first load
+	$(BIN)/python benchmarks/first_load.py $(ARGS)
+
+clean: ## Remove all that can be made again
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Installs the packages that uv.lock names, and Floodmark itself, into .venv.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if ! command -v uv >/dev/null; then
+  if [[ ! -x .tools/bin/uv ]]; then
+    scripts/setup-system.sh venv
+    echo "Installing uv into .tools"
+    python3 -m venv .tools
+    .tools/bin/python -m pip install -q uv
+  fi
+  export PATH="$PWD/.tools/bin:$PATH"
+fi
+
+# The machine's own Python; a download of another one is a surprise, and fails behind a firewall.
+export UV_PYTHON_DOWNLOADS="${UV_PYTHON_DOWNLOADS:-never}"
+# A virtual environment that happens to be active is not ours to fill.
+unset VIRTUAL_ENV
+
+# uv does not read pip's settings: where pip was told to use another index, uv has to be told, too.
+pip_index="${PIP_INDEX_URL:-$(python3 -m pip config get global.index-url 2>/dev/null || true)}"
+if [[ -n "$pip_index" && -z "${UV_DEFAULT_INDEX:-}${UV_INDEX_URL:-}" ]]; then export UV_DEFAULT_INDEX="$pip_index"; fi
+
+echo "Installing the Python packages into .venv"
+if [[ -z "${UV_DEFAULT_INDEX:-}${UV_INDEX_URL:-}${UV_INDEX:-}${UV_EXTRA_INDEX_URL:-}" ]]; then
+  uv sync -q --locked --extra all
+else
+  # `uv sync` would go to the hosts in uv.lock, or write this machine's into it. So: the same versions and checksums,
+  # from this machine's index.
+  [[ -x .venv/bin/python ]] || uv venv -q .venv
+  mkdir -p .tools
+  uv export -q --frozen --extra all --no-emit-project -o .tools/requirements.txt >/dev/null
+  uv pip sync -q --python .venv/bin/python .tools/requirements.txt
+  uv pip install -q --python .venv/bin/python --no-deps -e .
+fi

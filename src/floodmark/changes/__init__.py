@@ -1,0 +1,1 @@
+"""How changes are found: one file per strategy."""

@@ -1,0 +1,51 @@
+"""`plan`: looks at the sources and says what a run would do. Starts no Spark and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from floodmark.cli.options import PROJECT_FILE, Debug, File, Json, Pipelines, Variables
+from floodmark.cli.render_plan import plan_document, plan_table, store_lines
+from floodmark.cli.session import Call, calling
+
+if TYPE_CHECKING:
+    from floodmark.model.plan import RunPlan
+    from floodmark.project import Project
+
+FullRefresh = Annotated[bool, typer.Option("--full-refresh", help="Plan to load the whole table anew.")]
+
+
+def plan(
+    ctx: typer.Context,
+    pipelines: Pipelines = None,
+    full_refresh: FullRefresh = False,
+    file: File = PROJECT_FILE,
+    var: Variables = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show what would run. Starts no Spark."""
+    with calling(ctx, json=json, debug=debug) as call:
+        project = call.open(file, var)
+        show_plans(call, project, project.names(pipelines or ()), full_refresh=full_refresh)
+
+
+def show_plans(call: Call, project: Project, names: Sequence[str], *, full_refresh: bool = False) -> None:
+    from floodmark.stores import capabilities
+
+    plans: dict[str, RunPlan | Exception] = {}
+    for name in names:
+        try:
+            plans[name] = project.plan(name, full_refresh=full_refresh)
+        except Exception as error:  # one pipeline's trouble must not hide the others' plans
+            plans[name] = error
+    able = capabilities(project.store)
+    call.out.document(plan_document(project.spec, plans, able))
+    call.out.table(plan_table(project.spec, plans))
+    call.out.lines(store_lines(able))
+    for name, outcome in plans.items():
+        if isinstance(outcome, Exception):
+            call.tell(outcome, name)

@@ -1,0 +1,113 @@
+"""Intent, load, commit. A commit has three outcomes: landed, not landed, unknown; the target's history tells which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from floodmark.errors import FloodmarkError, LeaseError, OutcomeUnknown, TargetError
+from floodmark.model.lease import Lease
+from floodmark.model.ledger import Intent, PipelineState, begin, settle
+from floodmark.model.outcome import Head, Landed, Load
+from floodmark.model.spec import PipelineSpec
+from floodmark.model.table import Cursor
+from floodmark.ports import StateStore, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Committer:
+    spec: PipelineSpec
+    store: StateStore
+    target: Target
+    now: Callable[[], datetime]
+
+    def announce(self, state: PipelineState, intent: Intent, lease: Lease | None) -> PipelineState:
+        """Before anything is read: whoever finds this intent knows which commit to look for."""
+        return self.store.save(begin(state, intent), lease)
+
+    def load(
+        self,
+        spark: SparkSession,
+        batch: DataFrame,
+        state: PipelineState,
+        intent: Intent,
+        cursor: Cursor | None,
+        lease: Lease | None,
+    ) -> Landed:
+        load = self._load(batch, state, intent, cursor, 0 if lease is None else lease.epoch)
+        try:
+            landed = self.target.load(spark, batch, load)
+        except (LeaseError, OutcomeUnknown):
+            raise
+        except Exception as error:
+            landed = self._after_failure(intent, error)
+        if landed is None:
+            raise TargetError(
+                f"the target skipped batch {intent.ordinal}: another runner has used its place",
+                table=self.spec.target.table,
+                hint="run again: the ledger is compared with the target first",
+            )
+        return landed
+
+    def _load(self, batch: DataFrame, state: PipelineState, intent: Intent, cursor: Cursor | None, epoch: int) -> Load:
+        """A transform of an append may have dropped the cursor; then there is no order to hand on."""
+        names = () if cursor is None or not set(cursor.names) <= set(batch.columns) else cursor.names
+        zone = None if cursor is None or cursor.leading.zoned else cursor.timezone
+        target = self.spec.target
+        return Load(intent, self._head(state, intent, epoch), target.mode, target.keys, names, zone)
+
+    def _after_failure(self, intent: Intent, error: Exception) -> Landed:
+        """The error may have come after the commit. Only the history knows; where it can't be read, nobody does."""
+        try:
+            landed = self.target.find(intent.batch)
+        except FloodmarkError as trouble:
+            raise OutcomeUnknown(
+                f"the load failed ({first_line(error)}) and the target can't be asked whether it landed: {trouble}",
+                table=self.spec.target.table,
+                hint="make the target reachable and run again: nothing is loaded twice",
+            ) from error
+        if landed is not None:
+            return landed
+        if isinstance(error, FloodmarkError):
+            raise error
+        raise TargetError(f"the load failed: {first_line(error)}", table=self.spec.target.table) from error
+
+    def record(self, state: PipelineState, intent: Intent, landed: Landed, lease: Lease | None) -> PipelineState:
+        settled = settle(
+            state, intent, version=landed.version, table_id=landed.table_id, rows=landed.rows.loaded, at=self.now()
+        )
+        return self.store.save(settled, lease)
+
+    def _head(self, state: PipelineState, intent: Intent, epoch: int) -> Head:
+        after = settle(state, intent, version=None, table_id=None, rows=None, at=self.now())
+        return Head(
+            pipeline=self.spec.name,
+            lane=intent.lane,
+            ordinal=intent.ordinal,
+            batch=intent.batch,
+            start=after.start,
+            after=intent.after,
+            until=intent.until,
+            mark=after.mark,
+            full=intent.full,
+            epoch=epoch,
+            run=intent.run,
+            at=self.now(),
+            identity=self.spec.identity,
+        )
+
+
+def first_line(error: BaseException) -> str:
+    """Spark's errors carry whole Java traces; the cause that a user can act on stands in one line of them."""
+    text = str(error).strip() or type(error).__name__
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in lines:
+        if "floodmark:" in line:
+            return line[line.index("floodmark:") + len("floodmark:") :].strip().rstrip(".")
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (causes[-1] if causes else lines[0])[:400]

@@ -1,0 +1,61 @@
+"""What must not be shown: by the name of an option or variable, or by its place in a URL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+HIDDEN = "***"
+
+_SECRET_OPTION = re.compile(
+    r"password|passwd|passphrase|secret|token|credential|api_?key|(?:^|[_.-])(?:key|pass|pwd|auth)(?:$|[_.-])", re.I
+)
+_SECRET_VARIABLE = re.compile(r"PASS|SECRET|TOKEN|KEY|CREDENTIAL", re.I)
+_IN_URL = re.compile(r"""(://[^\s/?#:@'"]*:)([^\s/?#'"]+)(?=@)""")
+_IN_PAIRS = re.compile(r"""(\b(?:password|passwd|pwd|secret|token)=)([^\s&;,'"}]+)""", re.I)
+_OPTION = re.compile(
+    r"""(?P<name>[\w.-]+)(?P<colon>["']\s*:\s*|\s*:\s+)
+        (?P<value>\$\{\w+\}(?=\s*(?:[,}\]\#]|$))|"(?:\\.|[^"\\])*"|'(?:''|[^'])*'|.+)""",
+    re.X,
+)
+# A bare reference tells nothing, and the reader needs to see which variable it was. One with a default does tell.
+_REFERENCE = re.compile(r"""["']?\$\{\w+\}["']?""")
+
+
+def secret_option(name: str) -> bool:
+    """`password`, `api_key`, `access_token`; not `keys`, which are columns."""
+    return bool(_SECRET_OPTION.search(name))
+
+
+def secret_variable(name: str) -> bool:
+    return bool(_SECRET_VARIABLE.search(name))
+
+
+def passwords_in(text: str) -> list[str]:
+    """Passwords inside `scheme://user:password@host` and `password=…`, as written and as a driver decodes them."""
+    found = [match[2] for pattern in (_IN_URL, _IN_PAIRS) for match in pattern.finditer(text)]
+    return [form for password in found for form in dict.fromkeys((password, unquote(password)))]
+
+
+def mask_line(line: str) -> str:
+    """A line of the file as it may be shown beside an error. Hides too much rather than too little."""
+
+    def mask_option(match: re.Match[str]) -> str:
+        if not secret_option(match["name"]) or _REFERENCE.fullmatch(match["value"]):
+            # Look again inside the value: `shop: {type: x, password: y}` is one match of the outer key.
+            return match["name"] + match["colon"] + mask_line(match["value"])
+        return match["name"] + match["colon"] + HIDDEN
+
+    def mask_password(match: re.Match[str]) -> str:
+        return match[0] if _REFERENCE.fullmatch(match[2]) else match[1] + HIDDEN
+
+    line = _OPTION.sub(mask_option, line)
+    return _IN_PAIRS.sub(mask_password, _IN_URL.sub(mask_password, line))
+
+
+def mask(text: str, secrets: Iterable[str]) -> str:
+    # Longest first, or a secret inside another one would leave the rest of it visible.
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return text

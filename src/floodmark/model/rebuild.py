@@ -1,0 +1,99 @@
+"""The ledger from the target's own commits: for state that lives there, and for state that was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from floodmark.model.ledger import Intent, PipelineState, Window, reset, settle
+from floodmark.model.outcome import Head, Landed, Rows
+from floodmark.model.position import Position
+
+
+def rebuild(pipeline: str, landed: Sequence[Landed]) -> PipelineState | None:
+    """`landed` is newest first. The commits are settled again, oldest first, with the rules they were settled by; the
+    newest head decides where the mark stands. None without a head of this pipeline's main lane."""
+    commits = _main_commits(pipeline, landed)
+    if not commits:
+        return None
+    newest = commits[-1].head
+    state = PipelineState(pipeline=pipeline, start=commits[0].head.start)
+    for commit in commits:
+        head = commit.head
+        state = settle(
+            _aligned(state, head),
+            _intent(head),
+            version=commit.version,
+            table_id=commit.table_id,
+            rows=_loaded(commit.rows),
+            at=head.at,
+        )
+    if state.mark != newest.mark:
+        # Heads that don't fit together: the newest is still the truth, the way there is unknown.
+        state = _covered(state.but(start=newest.start, windows=()), newest, newest.mark)
+    return state.but(
+        identity=newest.identity,
+        run_count=len({commit.head.run for commit in commits}),
+        last_run_id=newest.run,
+        last_run_at=newest.at,
+    )
+
+
+def _main_commits(pipeline: str, landed: Sequence[Landed]) -> list[Landed]:
+    """Oldest first. Table care stamps the newest head again, so one ordinal may be there several times."""
+    commits: list[Landed] = []
+    for commit in reversed(landed):
+        if commit.head.pipeline != pipeline or commit.head.lane != "main":
+            continue
+        if not commits or commit.head.ordinal > commits[-1].head.ordinal:
+            commits.append(commit)
+    return commits
+
+
+def _aligned(state: PipelineState, head: Head) -> PipelineState:
+    """The state as it stood before this head's load: resets leave no commit of their own, but show in the next one."""
+    if head.full:
+        return state
+    starts_again = head.after == head.start and state.mark != head.after
+    if head.start != state.start or starts_again:
+        state = reset(state, head.start)
+    if state.mark == head.after or head.after is None:
+        return state
+    mark = state.mark
+    if mark is not None and not (mark.is_comparable and head.after.is_comparable and mark.precedes(head.after)):
+        # Below the mark, or not comparable: only a reset explains it, and `reached` then keeps an append from doubling.
+        state = reset(state, head.start)
+    return _covered(state, head, head.after)
+
+
+def _covered(state: PipelineState, head: Head, until: Position | None) -> PipelineState:
+    """One window for commits that are missing here: expired from the history, or empty and never written."""
+    if state.mark == until:
+        return state
+    known = state.head.ordinal if state.head else 0
+    window = Window(
+        after=state.mark,
+        until=until,
+        state="committed",
+        batch="",
+        ordinal=head.ordinal - 1,
+        folded=max(head.ordinal - known - 2, 0),
+    )
+    kept = tuple(w for w in state.windows if w.state != "loaded")
+    return state.but(windows=(*kept, window))
+
+
+def _intent(head: Head) -> Intent:
+    return Intent(
+        batch=head.batch,
+        ordinal=head.ordinal,
+        after=head.after,
+        until=head.until,
+        mark=head.mark,
+        lane=head.lane,
+        run=head.run,
+        full=head.full,
+    )
+
+
+def _loaded(rows: Rows) -> int | None:
+    return None if rows.inserted is None and rows.updated is None else rows.loaded

@@ -1,0 +1,1 @@
+"""What runs leave for people and tools to see. Never changes an outcome."""

@@ -1,0 +1,106 @@
+"""Counts one run as it goes: rows, slices, seconds by stage, notices."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from floodmark.errors import FloodmarkError, redact
+from floodmark.model.event import Notice, StageFinished, StageStarted
+from floodmark.model.ledger import PipelineState
+from floodmark.model.outcome import Landed, Rows, RunRecord, RunResult
+from floodmark.model.plan import RunPlan
+from floodmark.model.position import Position
+from floodmark.ports import EventSink
+
+
+class Tally:
+    def __init__(self, pipeline: str, run_id: str, started_at: datetime, sink: EventSink) -> None:
+        self.pipeline = pipeline
+        self.run_id = run_id
+        self.started_at = started_at
+        self.rows = Rows()
+        self.slices = 0
+        self.complete = True
+        self.plan: RunPlan | None = None
+        self._sink = sink
+        self._version: int | None = None
+        self._after: Position | None = None
+        self._seconds: dict[str, float] = {}
+        self._notices: list[str] = []
+
+    @contextmanager
+    def stage(self, name: str, detail: str = "") -> Iterator[None]:
+        of = 1 if self.plan is None else self.plan.slices
+        self._sink.emit(StageStarted(self.pipeline, name, self.slices + 1, of, detail))
+        began, rows = time.perf_counter(), self.rows.loaded
+        try:
+            yield
+        finally:
+            seconds = time.perf_counter() - began
+            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+            loaded = self.rows.loaded - rows
+            self._sink.emit(StageFinished(self.pipeline, name, self.slices + 1, seconds, loaded or None))
+
+    def notice(self, text: str) -> None:
+        self._notices.append(text)
+        self._sink.emit(Notice(self.pipeline, text))
+
+    def landed(self, landed: Landed) -> None:
+        if self.slices == 0:
+            self._after = landed.head.after
+        self.slices += 1
+        self.rows = self.rows.plus(landed.rows)
+        self._version = landed.version
+
+    def result(self, state: PipelineState | None, failure: Exception | None = None) -> RunResult:
+        plan = self.plan
+        mark = None if state is None else state.mark
+        return RunResult(
+            pipeline=self.pipeline,
+            run_id=self.run_id,
+            started_at=self.started_at,
+            success=failure is None,
+            rows=self.rows,
+            window=(self._after if self.slices else mark, mark),
+            mark=mark,
+            slices=self.slices,
+            complete=self.complete and failure is None,
+            nothing_new=failure is None and self.slices == 0,
+            rows_waiting=0 if plan is None else plan.rows_waiting,
+            seconds=dict(self._seconds),
+            errors=() if failure is None else (_words(failure),),
+            notices=tuple(self._notices),
+            guarantee="" if plan is None else str(plan.guarantee),
+            version=self._version,
+            metadata={} if state is None else state.metadata,
+            failure=failure,
+        )
+
+
+def to_record(result: RunResult, secrets: tuple[str, ...]) -> RunRecord:
+    return RunRecord(
+        run_id=result.run_id,
+        pipeline=result.pipeline,
+        started_at=result.started_at,
+        seconds=result.total_seconds,
+        success=result.success,
+        nothing_new=result.nothing_new,
+        rows_read=result.rows.read,
+        rows_inserted=result.rows.inserted,
+        rows_updated=result.rows.updated,
+        rows_deleted=result.rows.deleted,
+        slices=result.slices,
+        after=result.window[0],
+        mark=result.mark,
+        error=redact(result.errors[0], secrets) if result.errors else None,
+        version=result.version,
+        guarantee=result.guarantee,
+        stages=dict(result.seconds),
+    )
+
+
+def _words(failure: Exception) -> str:
+    return failure.message if isinstance(failure, FloodmarkError) else f"{type(failure).__name__}: {failure}"

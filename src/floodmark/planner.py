@@ -1,0 +1,97 @@
+"""Spec, ledger and look to a plan. Pure: no clock, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import ceil
+
+from floodmark.model.ledger import PipelineState
+from floodmark.model.plan import Guarantee, Look, RunPlan, Slice
+from floodmark.model.position import Position
+from floodmark.model.spec import PipelineSpec
+
+Cut = Callable[[Position | None, Position, int], Position | None]
+"""`Source.next_cut` on the pipeline's cursor."""
+
+
+def plan_whole_table(spec: PipelineSpec, state: PipelineState, *, full_refresh: bool = False) -> RunPlan:
+    """No cursor: everything, each time."""
+    return RunPlan(
+        pipeline=spec.name,
+        after=None,
+        proven=None,
+        until=None,
+        rows=None,
+        rows_ahead=0,
+        rows_waiting=0,
+        slices=1,
+        guarantee=Guarantee("exact"),
+        full=full_refresh or spec.target.mode == "replace",
+        first=state.head is None,
+    )
+
+
+def plan_run(spec: PipelineSpec, state: PipelineState, look: Look, *, full_refresh: bool = False) -> RunPlan:
+    """Idempotent modes load all that is visible, so freshness never waits; append loads only what is proven."""
+    append = spec.target.mode == "append"
+    rows = look.rows_proven if append else look.rows
+    nothing_new = rows == 0 if append else look.unchanged
+    return RunPlan(
+        pipeline=spec.name,
+        after=state.start if full_refresh else state.mark,
+        proven=look.proven,
+        until=look.proven if append else _furthest(look),
+        rows=rows,
+        rows_ahead=0 if append else look.rows - look.rows_proven,
+        rows_waiting=look.rows - look.rows_proven if append else 0,
+        slices=1 if full_refresh else max(1, ceil(rows / spec.batch_rows)),
+        guarantee=look.guarantee,
+        pending=look.pending,
+        ahead=None if append else look.ahead,
+        full=full_refresh,
+        nothing_new=nothing_new and not full_refresh,
+        first=state.head is None,
+        clock=look.clock,
+    )
+
+
+def _furthest(look: Look) -> Position | None:
+    """Beyond the last visible row, or the bound when no row lies above it."""
+    if look.proven is not None and look.rows == look.rows_proven:
+        return look.proven
+    return look.until
+
+
+def slices(plan: RunPlan, spec: PipelineSpec, state: PipelineState, cut: Cut) -> Iterator[Slice]:
+    """Cut lazily, each from the position that the last one reached, so that a first load never plans rows that are
+    gone when it gets there. Below the bound the mark follows; above it rows are only loaded ahead."""
+    size, rows = spec.batch_rows, plan.rows or 0
+    if plan.full or plan.until is None or rows <= size:
+        repeat = not plan.full and _is_repeat(spec, state, plan.after)
+        yield Slice(plan.after, plan.until, plan.proven, plan.rows, plan.full, repeat, plan.ahead)
+        return
+    after = plan.after
+    if plan.proven is not None and plan.proven != after:
+        while (at := cut(after, plan.proven, size)) is not None:
+            yield Slice(after, at, at, size, replaces=_is_repeat(spec, state, after))
+            after = at
+        if plan.rows_ahead <= size:
+            yield Slice(after, plan.until, plan.proven, None, False, _is_repeat(spec, state, after), plan.ahead)
+            return
+        yield Slice(after, plan.proven, plan.proven, None)
+        after = plan.proven
+    while (at := cut(after, plan.until, size)) is not None:
+        yield Slice(after, at, after, size)
+        after = at
+    yield Slice(after, plan.until, after, None, ahead=plan.ahead)
+
+
+def _is_repeat(spec: PipelineSpec, state: PipelineState, after: Position | None) -> bool:
+    """After a reset to an earlier position, append must replace what the range already holds."""
+    if spec.target.mode != "append" or state.reached is None:
+        return False
+    if after is None:
+        return True
+    if not (after.is_comparable and state.reached.is_comparable):
+        return True
+    return after.precedes(state.reached)

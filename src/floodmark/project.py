@@ -1,0 +1,258 @@
+"""A loaded floodmark.yml: what the command line, Python code and orchestrators all work with."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from floodmark import config
+from floodmark.errors import ConfigError, Refused
+from floodmark.loader import Surroundings
+from floodmark.model.ledger import PipelineState, gaps, reset
+from floodmark.model.outcome import PipelineStatus, RunRecord, RunResult, TargetState
+from floodmark.model.plan import RunPlan
+from floodmark.model.position import Position
+from floodmark.model.spec import ConnectionOptions, PipelineSpec, ProjectSpec, SparkSpec
+from floodmark.ports import EventSink, StateStore, SupportsHistory, SupportsLeases, Target
+from floodmark.registry import Registry
+from floodmark.runner import Runner
+from floodmark.stores import create_state_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Silent:
+    """The sink of a run that nobody watches."""
+
+    def emit(self, event: object) -> None:
+        """Nothing to show."""
+
+
+class Project:
+    def __init__(self, spec: ProjectSpec, registry: Registry | None = None, spark: SparkSession | None = None) -> None:
+        self.spec = spec
+        self._given_spark = spark
+        self._registry = registry or Registry.default()
+        self._root = Path(spec.root)
+        self._store: StateStore | None = None
+        self._spark: SparkSession | None = None
+
+    # -- running --------------------------------------------------------------------------------------------------
+
+    def plan(self, name: str, *, full_refresh: bool = False) -> RunPlan:
+        """What a run would do now; starts no Spark."""
+        return self._runner(name).plan(full_refresh=full_refresh)
+
+    def run(
+        self,
+        name: str,
+        *,
+        full_refresh: bool = False,
+        max_slices: int | None = None,
+        sink: EventSink | None = None,
+    ) -> RunResult:
+        """Moves what changed. What goes wrong is in the result: `success`, `errors`, `failure`."""
+        return self._runner(name).run(sink or Silent(), full_refresh=full_refresh, max_slices=max_slices)
+
+    def run_until_complete(
+        self,
+        name: str,
+        *,
+        full_refresh: bool = False,
+        max_slices: int | None = None,
+        sink: EventSink | None = None,
+    ) -> RunResult:
+        """Runs again until a look finds nothing new; the result has the totals."""
+        total = self.run(name, full_refresh=full_refresh, max_slices=max_slices, sink=sink)
+        while total.success and not total.nothing_new and (max_slices is None or total.slices < max_slices):
+            left = None if max_slices is None else max_slices - total.slices
+            result = self.run(name, max_slices=left, sink=sink)
+            total = total.plus(result)
+            if result.nothing_new:
+                break
+        return total
+
+    async def run_async(self, name: str, **options: Any) -> RunResult:
+        """The same in a thread, for callers with an event loop."""
+        return await asyncio.to_thread(self.run, name, **options)
+
+    # -- looking --------------------------------------------------------------------------------------------------
+
+    def names(self, patterns: Sequence[str] = ()) -> list[str]:
+        """Pipelines by name or wildcard, in the file's order; all of them without a pattern."""
+        known = list(self.spec.pipelines)
+        chosen: list[str] = []
+        for pattern in patterns or ["*"]:
+            found = [name for name in known if name == pattern or fnmatchcase(name, pattern)]
+            if not found:
+                close = get_close_matches(pattern, known, n=1)
+                guess = f"did you mean {close[0]}? " if close else ""
+                raise ConfigError(f"there is no pipeline {pattern}", hint=f"{guess}Pipelines: {', '.join(known)}")
+            chosen += [name for name in found if name not in chosen]
+        return [name for name in known if name in chosen]
+
+    def status(self, name: str) -> PipelineStatus:
+        state, runs = self.state(name), self.history(name)
+        last = runs[0] if runs else None
+        mark = None if state is None else state.mark
+        held = self.store.holder(self._target(name).resource) if isinstance(self.store, SupportsLeases) else None
+        health = "never ran" if last is None and state is None else "ok" if last is None or last.success else "failed"
+        return PipelineStatus(
+            pipeline=name,
+            health="running" if held is not None else health,  # type: ignore[arg-type]
+            mark=mark,
+            lag=_lag(runs),
+            last_run=last,
+            rows_total=0 if state is None else state.rows_total,
+            gaps=None if state is None or state.head is None else len(gaps(state)),
+            guarantee="" if last is None else last.guarantee,
+            intent=state is not None and state.intent is not None,
+        )
+
+    def history(self, name: str, limit: int = 20) -> list[RunRecord]:
+        self._pipeline(name)
+        return self.store.runs(name, limit) if isinstance(self.store, SupportsHistory) else []
+
+    # -- state ----------------------------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> StateStore:
+        if self._store is None:
+            self._store = create_state_store(
+                self.spec.state,
+                root=self._root,
+                registry=self._registry,
+                inspect=self._inspect,
+                pipelines=tuple(self.spec.pipelines),
+            )
+        return self._store
+
+    def state(self, name: str) -> PipelineState | None:
+        self._pipeline(name)
+        return self.store.get(name)
+
+    def set_mark(self, name: str, value: str) -> PipelineState:
+        """The next run begins at this position; rows between the old mark and it are not loaded by it."""
+        return self._move(name, self._runner(name).position(value))
+
+    def reset(self, name: str, to: str | None = None) -> PipelineState:
+        """The next run begins at the beginning, or at a position. In append it replaces what it loads again."""
+        return self._move(name, None if to is None else self._runner(name).position(to))
+
+    def _move(self, name: str, to: Position | None) -> PipelineState:
+        state = self.state(name)
+        if state is None:
+            if to is None:
+                raise Refused(f"pipeline {name} has no state: nothing to reset", pipeline=name)
+            state = PipelineState(pipeline=name)
+        return self.store.save(reset(state, to))
+
+    def close(self) -> None:
+        if self._spark is not None:
+            from floodmark.spark import stop_session
+
+            stop_session(self._spark)
+            self._spark = None
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _pipeline(self, name: str) -> PipelineSpec:
+        return self.spec.pipelines[self.names([name])[0]]
+
+    def _runner(self, name: str) -> Runner:
+        spec = self._pipeline(name)
+        connection = self.spec.connections[spec.source.connection]
+        source = self._component("source", connection, spec)
+        change = self._registry.get("change", spec.change.by)(spec.change, spec.at)
+        around = Surroundings(
+            root=self._root,
+            spark=self._session,
+            now=lambda: datetime.now(UTC),
+            new_id=lambda: uuid.uuid4().hex[:16],
+            secrets=self.spec.secrets,
+        )
+        return Runner(spec, source, change, self._target(name), self.store, around)
+
+    def _target(self, name: str) -> Target:
+        spec = self._pipeline(name)
+        target: Target = self._component("target", self.spec.connections[spec.target.connection], spec)
+        return target
+
+    def _component(self, kind: Any, connection: ConnectionOptions, spec: PipelineSpec) -> Any:
+        if connection.type not in self._registry.names(kind):
+            raise ConfigError(
+                f"a {connection.type} connection can't be a {kind}",
+                pipeline=spec.name,
+                declared_at=spec.at(f"{kind}.connection"),
+                hint=f"{kind}s: {', '.join(self._registry.names(kind))}",
+            )
+        return self._registry.get(kind, connection.type)(connection, spec, self._root)
+
+    def _inspect(self, name: str) -> TargetState:
+        return self._target(name).inspect(deep=True)
+
+    def _session(self) -> SparkSession:
+        """One Spark for the project, a session of its own for each run: settings must not leak between them."""
+        from floodmark.spark import open_session, own_session
+
+        if self._given_spark is not None:
+            return own_session(self._given_spark)
+        if self._spark is None:
+            needs = {connection.type for connection in self.spec.connections.values()}
+            log_file = self._root / ".floodmark" / "logs" / "spark.log"
+            self._spark = open_session(self.spec.spark, needs=needs, log_file=log_file)
+        return own_session(self._spark)
+
+
+def _lag(runs: Sequence[RunRecord]) -> timedelta | None:
+    """How long ago the target was known to hold all that the source showed."""
+    done = next((run for run in runs if run.success), None)
+    return None if done is None else datetime.now(UTC) - done.started_at
+
+
+def load(
+    path: str | Path = "floodmark.yml",
+    *,
+    variables: Mapping[str, str] | None = None,
+    registry: Registry | None = None,
+    master: str | None = None,
+    remote: str | None = None,
+    spark: SparkSession | None = None,
+) -> Project:
+    """The project that a YAML file declares. `master` and `remote` win over the file's; a session of your own (a
+    notebook's, with Delta in it) is used as it is and left running."""
+    registry = registry or Registry.default()
+    spec = validate(path, variables=variables, registry=registry)
+    if master or remote:
+        elsewhere = SparkSpec(master=master, remote=remote, config=spec.spark.config)
+        spec = spec.model_copy(update={"spark": elsewhere})
+    return Project(spec, registry, spark)
+
+
+def validate(
+    path: str | Path, *, variables: Mapping[str, str] | None = None, registry: Registry | None = None
+) -> ProjectSpec:
+    """Offline: opens no connection and needs no Java."""
+    registry = registry or Registry.default()
+    return config.load_project(
+        path,
+        connection_class=lambda name: registry.get("connection", name),
+        connection_types=lambda: registry.names("connection"),
+        variables=variables,
+    )
+
+
+def schema(registry: Registry | None = None) -> dict[str, Any]:
+    """JSON Schema of a floodmark.yml, for editors."""
+    registry = registry or Registry.default()
+    return config.json_schema({name: registry.get("connection", name) for name in registry.names("connection")})

@@ -1,0 +1,145 @@
+"""Ledger against target, before anything is read. The target is the truth: it is adopted, or the run refuses and names
+the ways out. It never just goes on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.errors import Refused
+from floodmark.model.ledger import PipelineState, settle
+from floodmark.model.outcome import Landed, TargetState
+from floodmark.model.rebuild import rebuild
+from floodmark.model.spec import PipelineSpec
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    state: PipelineState
+    notices: tuple[str, ...] = ()
+    changed: bool = False
+    """The state differs from the stored one and must be saved before anything else."""
+
+
+Deep = Callable[[], TargetState]
+"""The target with its whole history, asked for only where the ledger has to be rebuilt from it."""
+
+
+def reconcile(spec: PipelineSpec, state: PipelineState | None, target: TargetState, deep: Deep) -> Reconciled:
+    if state is not None and state.identity:
+        _check_identity(spec, state.identity)
+    if state is None or state.head is None:
+        return _without_head(spec, state, target, deep)
+    newest = _present(spec, state, target)
+    head = state.head
+    if (newest.head.ordinal, newest.head.batch) == (head.ordinal, head.batch):
+        return Reconciled(state)
+    intent = state.intent
+    if intent is not None and newest.head.batch == intent.batch:
+        settled = settle(
+            state,
+            intent,
+            version=newest.version,
+            table_id=newest.table_id,
+            rows=newest.rows.loaded,
+            at=newest.head.at,
+        )
+        return Reconciled(settled, ("the last run was cut off after its commit: its window counts as loaded",), True)
+    if newest.head.ordinal > head.ordinal:
+        notice = f"the state is older than the target: took over its {newest.head.ordinal - head.ordinal} newer commits"
+    else:
+        notice = f"the target was taken back to version {newest.version}: windows loaded after it are loaded again"
+    return Reconciled(_adopt(spec, state, deep()), (notice,), True)
+
+
+def _without_head(spec: PipelineSpec, state: PipelineState | None, target: TargetState, deep: Deep) -> Reconciled:
+    if target.landed:
+        adopted = _adopt(spec, state, deep())
+        return Reconciled(adopted, ("the state was rebuilt from the target",), True)
+    if target.has_rows:
+        raise Refused(
+            f"the target table {spec.target.table} holds rows, but no window of this pipeline is known",
+            pipeline=spec.name,
+            table=spec.target.table,
+            declared_at=spec.at("target"),
+            hint=_ways(
+                f"floodmark run {spec.name} --full-refresh     replace its rows by the source's, in one commit",
+                "target: {table: …}     load into another table",
+                "restore the state from a backup (floodmark state import)",
+            ),
+        )
+    return Reconciled(state or PipelineState(pipeline=spec.name))
+
+
+def _present(spec: PipelineSpec, state: PipelineState, target: TargetState) -> Landed:
+    """The newest of our commits that the target holds, or a refusal."""
+    assert state.head is not None  # noqa: S101 - the caller has looked
+    table = spec.target.table
+    trouble = None
+    if not target.exists:
+        trouble = f"the target table {table} is gone"
+    elif state.head.table_id is not None and target.table_id != state.head.table_id:
+        trouble = f"the target table {table} is not the one that was loaded: it was dropped and created again"
+    elif target.wiped_by is not None:
+        trouble = f"the target table {table} was emptied by somebody else ({target.wiped_by})"
+    elif not target.landed:
+        trouble = f"the target table {table} holds none of this pipeline's commits any more"
+    elif state.rows_total and not target.has_rows:
+        trouble = f"the target table {table} is empty, though {state.rows_total:,} rows were loaded into it"
+    if trouble is None:
+        return target.landed[0]
+    raise Refused(
+        f"{trouble}, while the state says it is loaded up to {state.mark or 'its end'}",
+        pipeline=spec.name,
+        table=table,
+        declared_at=spec.at("target"),
+        hint=_ways(
+            f"floodmark run {spec.name} --full-refresh     load everything again",
+            "restore the table (Delta: RESTORE TABLE … TO VERSION AS OF …) and run again",
+        ),
+    )
+
+
+def _adopt(spec: PipelineSpec, state: PipelineState | None, target: TargetState) -> PipelineState:
+    rebuilt = rebuild(spec.name, target.landed)
+    assert rebuilt is not None  # noqa: S101 - the caller has seen a commit of ours
+    _check_identity(spec, rebuilt.identity)
+    if state is None:
+        return rebuilt
+    return rebuilt.but(
+        revision=state.revision,
+        run_count=state.run_count,
+        last_run_id=state.last_run_id,
+        last_run_at=state.last_run_at,
+        metadata=state.metadata,
+    )
+
+
+def _check_identity(spec: PipelineSpec, known: dict[str, Any]) -> None:
+    """Under another key or cursor the windows of the ledger mean nothing."""
+    wanted = spec.identity
+    paths = {"source": "source.table", "change": "change", "target": "target.table", "keys": "target.keys"}
+    for name, value in wanted.items():
+        if name in known and known[name] != value:
+            raise Refused(
+                f"`{paths.get(name, f'target.{name}')}` was {_shown(known[name])} when this pipeline was loaded "
+                f"and is {_shown(value)} now",
+                pipeline=spec.name,
+                declared_at=spec.at(paths.get(name, f"target.{name}")),
+                hint=_ways(
+                    "put it back as it was",
+                    f"floodmark run {spec.name} --full-refresh     load everything again under the new declaration",
+                    "give the pipeline another name and target, and keep the old one",
+                ),
+            )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return " ".join(", ".join(v) if isinstance(v, list) else str(v) for v in value.values())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _ways(*ways: str) -> str:
+    return "\n".join(["choose one:", *(f"  {way}" for way in ways)])

@@ -1,0 +1,1 @@
+"""What happens to a batch between read and load."""

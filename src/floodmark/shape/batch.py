@@ -1,0 +1,33 @@
+"""A batch on its way from read to load: transform, check, one row per key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from floodmark.model.spec import PipelineSpec
+from floodmark.model.table import Cursor, TableInfo
+from floodmark.shape.dedupe import newest_by_key, refuse_null_keys, require_columns
+from floodmark.shape.transform import transform
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def shape(batch: DataFrame, spec: PipelineSpec, table: TableInfo, cursor: Cursor | None, root: Path) -> DataFrame:
+    batch = transform(batch, spec, root)
+    upsert = spec.target.mode == "upsert"
+    order = cursor.names if cursor is not None and upsert else ()
+    require_columns(batch, spec, order)
+    if not upsert:
+        return batch
+    keys = spec.target.keys
+    if spec.transform is None and _is_unique(table, keys):
+        return batch
+    return newest_by_key(refuse_null_keys(batch, keys), keys, order)
+
+
+def _is_unique(table: TableInfo, keys: tuple[str, ...]) -> bool:
+    """The database itself says: unique and not NULL, in the one snapshot that was read."""
+    primary = [c for c in table.columns if c.name in table.primary_key]
+    return bool(primary) and not any(c.nullable for c in primary) and set(table.primary_key) <= set(keys)

@@ -1,0 +1,58 @@
+"""One row per key in a batch: the newest by cursor, and always the same one when cursors are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from floodmark.errors import ConfigError
+from floodmark.model.spec import PipelineSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_ROW = "_floodmark_row"
+
+
+def quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def require_columns(batch: DataFrame, spec: PipelineSpec, cursor: Sequence[str]) -> None:
+    """A transform may have dropped what the load needs: say so before anything is read."""
+    wanted = [(name, "target.keys", "a key") for name in spec.target.keys]
+    wanted += [(name, "change", "the cursor, which decides which row wins") for name in cursor]
+    wanted += [(n, "target.partition_by", "a partition column") for n in spec.target.partition_by]
+    wanted += [(n, "target.cluster_by", "a clustering column") for n in spec.target.cluster_by]
+    for name, path, role in wanted:
+        if name not in batch.columns:
+            raise ConfigError(
+                f'column "{name}" is {role} but not among the columns to load',
+                column=name,
+                declared_at=spec.at(path),
+                hint=f"columns to load: {', '.join(batch.columns)}",
+            )
+
+
+def refuse_null_keys(batch: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """A NULL never equals another, so such a row would be inserted again on each read. Fails inside the load, before
+    its commit, without a pass over the data of its own."""
+    from pyspark.sql import functions as F
+
+    checked = {
+        key: F.when(
+            F.col(quoted(key)).isNull(), F.raise_error(F.lit(f"floodmark: a row has NULL in key column {key}"))
+        ).otherwise(F.col(quoted(key)))
+        for key in keys
+    }
+    return batch.select(*(checked[c].alias(c) if c in checked else F.col(quoted(c)) for c in batch.columns))
+
+
+def newest_by_key(batch: DataFrame, keys: Sequence[str], cursor: Sequence[str]) -> DataFrame:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    tie_break = F.xxhash64(*(F.col(quoted(c)) for c in batch.columns))
+    order = [F.col(quoted(c)).desc_nulls_last() for c in cursor]
+    ranked = Window.partitionBy(*(F.col(quoted(k)) for k in keys)).orderBy(*order, tie_break)
+    return batch.withColumn(_ROW, F.row_number().over(ranked)).where(F.col(_ROW) == 1).drop(_ROW)

@@ -1,0 +1,65 @@
+"""How far the mark may move, from what a source could find out about its writers."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from floodmark.model.duration import show_duration
+from floodmark.model.ledger import PendingLook
+from floodmark.model.plan import Guarantee
+from floodmark.model.position import Position
+from floodmark.model.table import Cursor
+from floodmark.ports import LookRequest
+
+MARGIN = timedelta(seconds=1)
+"""A writer's clock reading is published a moment after it was taken."""
+
+
+def unit_of(cursor: Cursor) -> timedelta:
+    """The smallest step of the leading timestamp."""
+    return timedelta(microseconds=10 ** (6 - cursor.leading.precision))
+
+
+def floor_to(moment: datetime, unit: timedelta) -> datetime:
+    whole = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    return whole + (moment - whole) // unit * unit
+
+
+def delayed(delay: timedelta, reason: str, fix: str = "") -> Guarantee:
+    return Guarantee("delayed" if delay else "none", show_duration(delay) if delay else "", reason, fix)
+
+
+def delayed_bound(
+    request: LookRequest, clock: datetime, highest: Position | None
+) -> tuple[Position | None, PendingLook | None]:
+    """Without sight of the writers: what is older than the safety delay counts as final. A timestamp tells its age;
+    for a sequence the look itself has to grow old, so it stays pending until then."""
+    if request.cursor.leading.kind == "timestamp":
+        unit = unit_of(request.cursor)
+        return later_of(request.after, Position.before(floor_to(clock - request.delay, unit) - unit)), None
+    if not request.delay:
+        return later_of(request.after, highest), None
+    pending = request.pending
+    if pending is not None and clock - pending.taken_at >= request.delay:
+        fresh = None if highest is None else PendingLook(bound=highest, taken_at=clock)
+        return pending.bound, fresh
+    if pending is not None or highest is None:
+        return request.after, pending
+    return request.after, PendingLook(bound=highest, taken_at=clock)
+
+
+def later_of(mark: Position | None, bound: Position | None) -> Position | None:
+    """A bound never moves the mark back. Text has no order here: it comes from the highest value above the mark."""
+    if bound is None:
+        return mark
+    if mark is None or not (mark.is_comparable and bound.is_comparable):
+        return bound
+    return bound if mark.precedes(bound) else mark
+
+
+def young_from(cursor: Cursor, clock: datetime) -> datetime | None:
+    """Rows at or above this may still change within the same tick; None where the cursor is no clock."""
+    if cursor.leading.kind != "timestamp":
+        return None
+    unit = unit_of(cursor)
+    return floor_to(clock - MARGIN, unit) - unit

@@ -1,0 +1,218 @@
+"""Postgres: looked at through psycopg, read in parallel through JDBC, all readers in one exported snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from floodmark.errors import ConfigError, SourceError
+from floodmark.model.plan import Look
+from floodmark.model.position import Position, Scalar
+from floodmark.model.spec import PipelineSpec
+from floodmark.model.table import Column, Cursor, CursorKind, TableInfo
+from floodmark.ports import LookRequest, ReadRequest
+from floodmark.sources.bound import delayed, delayed_bound
+from floodmark.sources.look import Probe
+from floodmark.sources.postgres_connection import PostgresConnection
+from floodmark.sources.sql import CursorSql, local_time, next_cut, quote, split_name, text_literal, utc_time
+
+if TYPE_CHECKING:
+    import psycopg
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["PostgresConnection", "PostgresSource"]
+
+ROWS_PER_PARTITION = 100_000
+MOST_PARTITIONS = 8
+"""Connections that one read may open when the user has not said."""
+
+_KINDS: dict[str, CursorKind | Literal["date"]] = {
+    "timestamp with time zone": "timestamp",
+    "timestamp without time zone": "timestamp",
+    "smallint": "integer",
+    "integer": "integer",
+    "bigint": "integer",
+    "text": "text",
+    "character varying": "text",
+    "character": "text",
+    "uuid": "text",
+    "date": "date",
+}
+
+_COLUMNS = """
+SELECT a.attname, format_type(a.atttypid, NULL), a.attnotnull, a.atttypmod,
+       coalesce(array_position(i.indkey::int[], a.attnum::int), 0)
+FROM pg_attribute a
+LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
+WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+"""
+
+_TABLES = """
+SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT LIKE 'pg\\_%%' AND n.nspname <> 'information_schema'
+ORDER BY 1 LIMIT 500
+"""
+
+
+class PostgresSource:
+    def __init__(self, connection: PostgresConnection, spec: PipelineSpec, root: Path) -> None:  # noqa: ARG002
+        self._connection = connection
+        self._spec = spec
+        self._name = spec.source.table
+        self._db: psycopg.Connection[Any] | None = None
+
+    @property
+    def _table(self) -> str:
+        return ".".join(quote(part) for part in split_name(self._name))
+
+    # -- the database ---------------------------------------------------------------------------------------------
+
+    def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        import psycopg
+
+        if self._db is None:
+            try:
+                self._db = self._connection.connect()
+            except SourceError as error:
+                raise error.located(declared_at=self._spec.at("source.connection")) from error
+        try:
+            # No values, no placeholders: a literal may hold a percent sign.
+            return self._db.execute(statement.encode(), values or None).fetchall()
+        except psycopg.Error as error:
+            reason = error.diag.message_primary or str(error).strip() or type(error).__name__
+            raise SourceError(f"{self._name}: {reason}", table=self._name, hint=error.diag.message_hint) from error
+
+    def _number(self, statement: str) -> int:
+        return int(self._rows(statement)[0][0])
+
+    def describe(self) -> TableInfo:
+        found = self._rows(_COLUMNS, self._table)
+        if not found:
+            raise self._unknown_table()
+        columns = tuple(_column(name, declared, notnull, modifier) for name, declared, notnull, modifier, _ in found)
+        keys = sorted((place, name) for name, _, _, _, place in found if place)
+        return TableInfo(self._name, columns, tuple(name for _, name in keys))
+
+    def _unknown_table(self) -> ConfigError:
+        names = [row[0] for row in self._rows(_TABLES.replace("%%", "%"))]
+        close = get_close_matches(self._name, names, n=1) or [n for n in names if n.endswith(f".{self._name}")][:1]
+        guess = f"did you mean {close[0]}? " if close else ""
+        shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+        return ConfigError(
+            f"there is no table {self._name} in {self._connection.where}",
+            table=self._name,
+            declared_at=self._spec.at("source.table"),
+            hint=f"{guess}Tables there: {shown or 'none that this role can see'}",
+        )
+
+    def count_nulls(self, columns: Sequence[str]) -> int:
+        where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
+        return self._number(f"SELECT count(*) FROM {self._table} WHERE {where}")
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    # -- the look -------------------------------------------------------------------------------------------------
+
+    def look(self, request: LookRequest) -> Look:
+        cursor = request.cursor
+        probe = Probe(
+            self._cursor_sql(cursor),
+            lambda statement: self._fetch(statement, cursor),
+            self._number,
+            lambda where: self._checksum((*request.keys, *cursor.names), where),
+        )
+        clock: datetime = self._rows("SELECT clock_timestamp()")[0][0].astimezone(UTC)
+        guarantee = delayed(request.delay, "open transactions are not looked at")
+        return probe.look(request, clock, lambda highest: delayed_bound(request, clock, highest), guarantee)
+
+    def _checksum(self, columns: Sequence[str], where: str) -> str:
+        names = ", ".join(quote(name) for name in columns)
+        row_hash = f"hashtextextended(ROW({names})::text, 0)::numeric"
+        return str(self._rows(f"SELECT coalesce(sum({row_hash}), 0) FROM {self._table} WHERE {where}")[0][0])
+
+    def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
+        sql = self._cursor_sql(cursor)
+        return next_cut(sql, lambda statement: self._fetch(statement, cursor), after, until, rows)
+
+    def _cursor_sql(self, cursor: Cursor) -> CursorSql:
+        return CursorSql(self._table, cursor, _literal)
+
+    def _fetch(self, statement: str, cursor: Cursor) -> tuple[Scalar, ...] | None:
+        found = self._rows(statement)
+        return None if not found else _scalars(found[0], cursor)
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def snapshot(self) -> Iterator[str | None]:
+        """Held open by a connection of its own until the load is done: a task that Spark repeats sees the same rows."""
+        db = self._connection.connect()
+        try:
+            db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            name = db.execute("SELECT pg_export_snapshot()").fetchone()
+            yield None if name is None else name[0]
+        finally:
+            db.close()
+
+    def read(self, spark: SparkSession, request: ReadRequest, snapshot: str | None) -> DataFrame:
+        table = self.describe()
+        columns = ", ".join(quote(name) for name in table.names)
+        where, predicates = "true", [""]
+        if request.cursor is not None:
+            sql = self._cursor_sql(request.cursor)
+            where = sql.bounds(request.after, request.until)
+            predicates = self._partitions(sql, request)
+        address, properties = self._connection.jdbc
+        # With a fetch size of 0 the driver would leave the transaction that the snapshot was set in.
+        properties |= {"fetchsize": str(self._spec.source.fetch_size), "preferTimestampNTZ": "true"}
+        if snapshot is not None:
+            properties["sessionInitStatement"] = (
+                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
+                f"SET TRANSACTION SNAPSHOT {text_literal(snapshot)}"
+            )
+        query = f"(SELECT {columns} FROM {self._table} WHERE {where}) q"
+        if len(predicates) == 1:
+            return spark.read.jdbc(address, query, properties=properties)
+        return spark.read.jdbc(address, query, predicates=predicates, properties=properties)
+
+    def _partitions(self, sql: CursorSql, request: ReadRequest) -> list[str]:
+        """Ranges of the cursor that hold about as many rows each, by the real distribution."""
+        rows = request.rows or 0
+        wanted = self._spec.source.partitions or min(MOST_PARTITIONS, ceil(rows / ROWS_PER_PARTITION))
+        if wanted <= 1 or rows < wanted:
+            return [""]
+        found = self._rows(sql.splits(request.after, request.until, ceil(rows / wanted)))
+        return sql.partitions([Position.before(*_scalars(row, sql.cursor)) for row in found])
+
+
+def _column(name: str, declared: str, notnull: bool, modifier: int) -> Column:
+    zoned = declared == "timestamp with time zone"
+    is_time = declared.startswith("timestamp")
+    precision = modifier if is_time and modifier >= 0 else 6
+    return Column(name, declared, _KINDS.get(declared, "other"), not notnull, zoned, precision)
+
+
+def _scalars(row: tuple[Any, ...], cursor: Cursor) -> tuple[Scalar, ...]:
+    return tuple(
+        utc_time(value, cursor) if isinstance(value, datetime) else value if isinstance(value, int) else str(value)
+        for value in row
+    )
+
+
+def _literal(value: Scalar, column: Column, cursor: Cursor) -> str:
+    if isinstance(value, datetime):
+        if column.zoned:
+            return f"TIMESTAMPTZ '{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}+00'"
+        return f"TIMESTAMP '{local_time(value, cursor):%Y-%m-%d %H:%M:%S.%f}'"
+    if isinstance(value, int):
+        return str(value)
+    return f"{text_literal(value)}::uuid" if column.declared == "uuid" else text_literal(value)

@@ -1,0 +1,1 @@
+"""Where the ledger is kept: one file per store."""

@@ -1,0 +1,77 @@
+"""The stored form, shared by the stores that keep text: checked when read, with the same words everywhere."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from floodmark.errors import StateError
+from floodmark.model.ledger import FORMAT, PipelineState
+from floodmark.model.record import Record
+
+R = TypeVar("R", bound=Record)
+
+
+def to_form(record: Record) -> dict[str, Any]:
+    """Raises StateError for metadata that has no JSON form."""
+    try:
+        return record.to_dict()
+    except ValueError as error:
+        raise StateError(
+            f"the state can't be written as JSON: {error}", hint="keep text, numbers, lists and maps in metadata"
+        ) from error
+
+
+def to_text(form: object) -> str:
+    """ASCII only: no database's character set and no half surrogate can bend it."""
+    return json.dumps(form, separators=(",", ":"))
+
+
+def from_text(text: str | bytes, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise damaged(where, f"it is not JSON ({error})") from error
+
+
+def to_state(form: object, where: str) -> PipelineState:
+    if isinstance(form, dict):
+        check_format(form.get("format"), where)
+    return to_record(PipelineState, form, where)
+
+
+def to_record(kind: type[R], form: object, where: str) -> R:
+    if not isinstance(form, dict):
+        raise damaged(where, f"{kind.__name__} is a {type(form).__name__}, not a map")
+    try:
+        return kind.from_dict(form)
+    except (ValidationError, ValueError) as error:
+        raise damaged(where, f"{kind.__name__} can't be read: {_first_problem(error)}") from error
+
+
+def check_format(found: object, where: str) -> None:
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise damaged(where, "it does not say its format")
+    if found > FORMAT:
+        raise StateError(
+            f"{where} was written by a newer Floodmark (format {found}; this one knows {FORMAT})",
+            hint="upgrade Floodmark here, or point `state:` elsewhere",
+        )
+    if found < 1:
+        raise damaged(where, f"there is no format {found}")
+
+
+def damaged(where: str, what: str) -> StateError:
+    return StateError(
+        f"{where} is damaged: {what}",
+        hint="restore it from a backup, or move it away: the next run rebuilds the state from the target",
+    )
+
+
+def _first_problem(error: ValueError) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    problem = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"

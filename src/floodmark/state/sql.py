@@ -1,0 +1,125 @@
+"""State in a SQL database: the default, as a SQLite file."""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta
+from pathlib import Path
+
+from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from floodmark.errors import LeaseHeld, LeaseLost
+from floodmark.model.lease import Lease, Owner
+from floodmark.model.ledger import PipelineState
+from floodmark.model.outcome import RunRecord
+from floodmark.state.database import LEASES, PIPELINES, RUNS, Database
+from floodmark.state.form import from_text, to_form, to_record, to_state, to_text
+from floodmark.state.rules import conflict, fence, next_beat, next_lease
+
+KEPT_RUNS = 1000
+"""Per pipeline."""
+
+
+class SqlStore:
+    """One row per pipeline, lease and run. Safe for several processes and threads."""
+
+    def __init__(self, url: str | Path, *, wait: timedelta = timedelta(seconds=30)) -> None:
+        self._database = Database(url, wait)
+        self._where = self._database.where
+
+    def get(self, pipeline: str) -> PipelineState | None:
+        with self._database.transaction() as connection:
+            body = connection.scalar(select(PIPELINES.c.body).where(PIPELINES.c.name == pipeline))
+        return None if body is None else to_state(from_text(body, self._where), self._where)
+
+    def save(self, state: PipelineState, lease: Lease | None = None) -> PipelineState:
+        saved = state.but(revision=state.revision + 1)
+        row = {"revision": saved.revision, "body": to_text(to_form(saved))}
+        with self._database.transaction(writes=True) as connection:
+            if lease is not None:
+                fence(self._lease(connection, lease.resource), lease)
+            if state.revision == 0:
+                try:
+                    connection.execute(insert(PIPELINES).values(name=state.pipeline, **row))
+                except IntegrityError as error:
+                    raise conflict(state) from error
+                return saved
+            same = (PIPELINES.c.name == state.pipeline) & (PIPELINES.c.revision == state.revision)
+            if connection.execute(update(PIPELINES).where(same).values(**row)).rowcount != 1:
+                raise conflict(state)
+        return saved
+
+    def delete(self, pipeline: str) -> bool:
+        """The history of its runs stays."""
+        with self._database.transaction(writes=True) as connection:
+            return connection.execute(delete(PIPELINES).where(PIPELINES.c.name == pipeline)).rowcount > 0
+
+    def list_pipelines(self) -> list[str]:
+        with self._database.transaction() as connection:
+            return sorted(connection.scalars(select(PIPELINES.c.name)))
+
+    def acquire(self, resource: str, owner: Owner, expected: Lease | None = None) -> Lease:
+        with self._database.transaction(writes=True) as connection:
+            current = self._lease(connection, resource)
+            lease = next_lease(current, resource, owner, expected)
+            self._put(connection, current, lease)
+        return lease
+
+    def holder(self, resource: str) -> Lease | None:
+        with self._database.transaction() as connection:
+            lease = self._lease(connection, resource, lock=False)
+        return None if lease is None or lease.released else lease
+
+    def beat(self, lease: Lease) -> Lease:
+        with self._database.transaction(writes=True) as connection:
+            current = self._lease(connection, lease.resource)
+            beaten = next_beat(current, lease)
+            self._put(connection, current, beaten)
+        return beaten
+
+    def release(self, lease: Lease) -> None:
+        with self._database.transaction(writes=True) as connection:
+            try:
+                current = fence(self._lease(connection, lease.resource), lease)
+            except LeaseLost:
+                return
+            self._put(connection, current, current.but(released=True))
+
+    def record_run(self, record: RunRecord) -> None:
+        started_at = record.started_at.astimezone(UTC).isoformat()
+        row = {"pipeline": record.pipeline, "started_at": started_at, "body": to_text(to_form(record))}
+        mine = RUNS.c.pipeline == record.pipeline
+        # Two statements, since MySQL does not delete from what it is selecting; the index makes the first one cheap.
+        oldest = select(RUNS.c.id).where(mine).order_by(RUNS.c.id.desc()).offset(KEPT_RUNS).limit(1)
+        with self._database.transaction(writes=True) as connection:
+            connection.execute(insert(RUNS).values(**row))
+            last = connection.scalar(oldest)
+            if last is not None:
+                connection.execute(delete(RUNS).where(mine & (RUNS.c.id <= last)))
+
+    def runs(self, pipeline: str, limit: int = 20) -> list[RunRecord]:
+        """In the order they were recorded: nobody's clock is trusted."""
+        newest = select(RUNS.c.body).where(RUNS.c.pipeline == pipeline).order_by(RUNS.c.id.desc()).limit(limit)
+        with self._database.transaction() as connection:
+            bodies = connection.scalars(newest).all()
+        return [to_record(RunRecord, from_text(body, self._where), self._where) for body in bodies]
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _lease(self, connection: Connection, resource: str, *, lock: bool = True) -> Lease | None:
+        query = select(LEASES).where(LEASES.c.resource == resource)
+        row = connection.execute(query.with_for_update() if lock else query).mappings().first()
+        if row is None:
+            return None
+        return to_record(Lease, {**row, "owner": from_text(row["owner"], self._where)}, self._where)
+
+    def _put(self, connection: Connection, current: Lease | None, lease: Lease) -> None:
+        row = {**to_form(lease), "owner": to_text(to_form(lease.owner))}
+        if current is not None:
+            connection.execute(update(LEASES).where(LEASES.c.resource == lease.resource).values(**row))
+            return
+        try:
+            connection.execute(insert(LEASES).values(**row))
+        except IntegrityError as error:
+            raise LeaseHeld(f"somebody else has just taken the lease on {lease.resource}") from error

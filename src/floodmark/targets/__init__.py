@@ -1,0 +1,1 @@
+"""Where rows land: one file per target."""

@@ -1,0 +1,147 @@
+"""Delta tables: data and head in one commit.
+
+The transaction id (`floodmark:<pipeline>:<lane>`, ordinal) makes Delta skip a batch that has landed, and refuse one
+whose ordinal somebody else commits at the same time: that is the fence against a runner that was paused. Delta skips in
+silence, so after each statement the history is asked whether *this* batch is in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from floodmark.errors import TargetError
+from floodmark.model.outcome import Head, Landed, Load, TargetState
+from floodmark.model.spec import ConnectionOptions, PipelineSpec
+from floodmark.targets.delta_log import DeltaLog, read_log
+from floodmark.targets.delta_sql import create_table, merge, range_predicate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BATCH = "floodmark_batch"
+_SETTINGS = "spark.databricks.delta."
+
+
+class DeltaConnection(ConnectionOptions):
+    """A folder of Delta tables."""
+
+    type: Literal["delta"] = "delta"
+    path: str = Field(description="Folder or object store address; a relative one starts at the YAML file.")
+
+
+class DeltaTarget:
+    def __init__(self, connection: DeltaConnection, spec: PipelineSpec, root: Path) -> None:
+        self._spec = spec
+        base = connection.path if "://" in connection.path else str((root / connection.path).resolve())
+        self._path = f"{base.rstrip('/')}/{spec.target.table}"
+
+    @property
+    def resource(self) -> str:
+        return f"delta:{self._path}"
+
+    def inspect(self, *, deep: bool = False) -> TargetState:
+        log = self._log(deep=deep)
+        if log is None:
+            return TargetState(exists=False)
+        return TargetState(
+            exists=True,
+            table_id=log.table_id,
+            version=log.version,
+            landed=log.landed(self._spec.name),
+            top_ordinal=log.spent[self._app_id("main")],
+            wiped_by=log.wiped_by(),
+            has_rows=log.has_files,
+        )
+
+    def find(self, batch_id: str) -> Landed | None:
+        log = self._log()
+        found = [] if log is None else [c for c in log.landed(self._spec.name) if c.head.batch == batch_id]
+        return found[0] if found else None
+
+    def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:
+        log = self._log()
+        if log is None:
+            spark.sql(create_table(self._path, batch, self._spec.target))
+        else:
+            self._check_columns(log, batch, load)
+        if load.mode == "upsert" and not load.intent.full and log is not None and log.has_files:
+            self._merge(spark, batch, load)
+        else:
+            self._write(batch, load)
+        return self.find(load.intent.batch)
+
+    # -- statements -----------------------------------------------------------------------------------------------
+
+    def _merge(self, spark: SparkSession, batch: DataFrame, load: Load) -> None:
+        batch.createOrReplaceTempView(_BATCH)
+        try:
+            with self._transaction(spark, load.head):
+                spark.sql(merge(self._path, _BATCH, batch.schema, load.keys, load.cursor)).collect()
+        finally:
+            spark.catalog.dropTempView(_BATCH)
+
+    def _write(self, batch: DataFrame, load: Load) -> None:
+        writer = (
+            batch.write.format("delta")
+            .option("txnAppId", self._app_id(load.head.lane))
+            .option("txnVersion", str(load.head.ordinal))
+            .option("userMetadata", _metadata(load.head))
+        )
+        if load.intent.full:
+            writer = writer.mode("overwrite").option("overwriteSchema", "true")
+            if self._spec.target.partition_by:
+                writer = writer.partitionBy(*self._spec.target.partition_by)
+        elif load.intent.replaces:
+            predicate = range_predicate(batch.schema, load)
+            writer = writer.mode("overwrite").option("replaceWhere", predicate)
+        else:
+            writer = writer.mode("append")
+        writer.save(self._path)
+
+    @contextmanager
+    def _transaction(self, spark: SparkSession, head: Head) -> Iterator[None]:
+        """MERGE takes its transaction from session settings. Left on, they would swallow the next statement."""
+        settings = {
+            f"{_SETTINGS}write.txnAppId": self._app_id(head.lane),
+            f"{_SETTINGS}write.txnVersion": str(head.ordinal),
+            f"{_SETTINGS}commitInfo.userMetadata": _metadata(head),
+        }
+        try:
+            for name, value in settings.items():
+                spark.conf.set(name, value)
+            yield
+        finally:
+            for name in settings:
+                spark.conf.unset(name)
+
+    # -- the log --------------------------------------------------------------------------------------------------
+
+    def _log(self, *, deep: bool = False) -> DeltaLog | None:
+        return read_log(self._path, (self._app_id("main"),), deep=deep)
+
+    def _app_id(self, lane: str) -> str:
+        return f"floodmark:{self._spec.name}:{lane}"
+
+    def _check_columns(self, log: DeltaLog, batch: DataFrame, load: Load) -> None:
+        if load.intent.full:
+            return
+        new = [c for c in batch.columns if c not in log.columns]
+        gone = [c for c in log.columns if c not in batch.columns]
+        if new or gone:
+            parts = [f"new: {', '.join(new)}"] * bool(new) + [f"missing: {', '.join(gone)}"] * bool(gone)
+            raise TargetError(
+                f"the batch's columns are not those of {self._spec.target.table} ({'; '.join(parts)})",
+                table=self._spec.target.table,
+                hint=f"`floodmark run {self._spec.name} --full-refresh` rebuilds the table with the new columns; "
+                "a transform can select the old ones",
+            )
+
+
+def _metadata(head: Head) -> str:
+    return json.dumps(head.to_dict(), separators=(",", ":"))

@@ -1,0 +1,101 @@
+"""The statements that a Delta load is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from floodmark.errors import Refused
+from floodmark.model.outcome import Load
+from floodmark.model.position import Position, Scalar
+from floodmark.model.spec import TargetSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+
+def quote(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def table_at(path: str) -> str:
+    return f"delta.{quote(path)}"
+
+
+def create_table(path: str, batch: DataFrame, spec: TargetSpec) -> str:
+    columns = ", ".join(f"{quote(f.name)} {f.dataType.simpleString()}" for f in batch.schema.fields)
+    layout = ""
+    if spec.partition_by:
+        layout = f" PARTITIONED BY ({', '.join(map(quote, spec.partition_by))})"
+    elif spec.cluster_by:
+        layout = f" CLUSTER BY ({', '.join(map(quote, spec.cluster_by))})"
+    vectors = "true" if spec.mode == "upsert" and spec.deletion_vectors else "false"
+    properties = f" TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}')"
+    return f"CREATE TABLE IF NOT EXISTS {table_at(path)} ({columns}) USING DELTA{layout}{properties}"
+
+
+def merge(path: str, batch: str, schema: StructType, keys: Sequence[str], cursor: Sequence[str]) -> str:
+    """The higher cursor wins; at equal cursors the later read does, if it says anything new: rows that were read again
+    only because they lie above the mark are neither rewritten nor counted."""
+    names = [f.name for f in schema.fields]
+    on = " AND ".join(f"t.{quote(k)} = s.{quote(k)}" for k in keys)
+    assignments = ", ".join(f"t.{quote(n)} = s.{quote(n)}" for n in names)
+    differs = _differs(schema, keys)
+    wins = differs
+    # The database's collation orders text, Spark's binary order may differ: there the later read simply wins.
+    if cursor and not any(_is_text(schema[c].dataType) for c in cursor):
+        ours = ", ".join(f"s.{quote(c)}" for c in cursor)
+        theirs = ", ".join(f"t.{quote(c)}" for c in cursor)
+        wins = f"struct({ours}) > struct({theirs}) OR (struct({ours}) <=> struct({theirs}) AND ({differs}))"
+    columns, values = ", ".join(map(quote, names)), ", ".join(f"s.{quote(n)}" for n in names)
+    return (
+        f"MERGE INTO {table_at(path)} AS t USING {quote(batch)} AS s ON {on} "
+        f"WHEN MATCHED AND ({wins}) THEN UPDATE SET {assignments} "
+        f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
+    )
+
+
+def _differs(schema: StructType, keys: Sequence[str]) -> str:
+    compared = [f.name for f in schema.fields if f.name not in keys and f.dataType.typeName() not in ("map", "variant")]
+    if len(compared) + len(keys) < len(schema.fields):
+        return "true"  # maps can't be compared: take the later read
+    same = " AND ".join(f"s.{quote(n)} <=> t.{quote(n)}" for n in compared)
+    return f"NOT ({same})" if same else "false"
+
+
+def _is_text(kind: DataType) -> bool:
+    return kind.typeName() in ("string", "varchar", "char")
+
+
+def range_predicate(schema: StructType, load: Load) -> str:
+    """The window as a condition on the target, for a load that replaces what the range held before."""
+    if not load.cursor or any(_is_text(schema[c].dataType) for c in load.cursor):
+        raise Refused(
+            "rows from before the reset are in the table already, and a range of text can't be replaced in it",
+            hint="`--full-refresh` loads the whole table again in one commit",
+        )
+    edges = [(load.intent.after, ">="), (load.intent.until, "<")]
+    parts = [_compare(schema, load, position, operator) for position, operator in edges if position is not None]
+    return " AND ".join(parts) or "true"
+
+
+def _compare(schema: StructType, load: Load, position: Position, operator: str) -> str:
+    """Lexicographic, spelt out: replaceWhere takes plain column conditions."""
+    names = load.cursor[: len(position.values)]
+    values = [_literal(v, schema[n].dataType, load.timezone) for v, n in zip(position.values, names, strict=True)]
+    alternatives = []
+    for place, name in enumerate(names):
+        equal = [f"{quote(names[i])} = {values[i]}" for i in range(place)]
+        sign = operator if place == len(names) - 1 else operator[0]
+        alternatives.append(" AND ".join([*equal, f"{quote(name)} {sign} {values[place]}"]))
+    return "(" + " OR ".join(f"({a})" for a in alternatives) + ")"
+
+
+def _literal(value: Scalar, kind: DataType, timezone: str | None) -> str:
+    if isinstance(value, datetime):
+        text = f"{value.astimezone(ZoneInfo(timezone) if timezone else UTC):%Y-%m-%d %H:%M:%S.%f}"
+        return f"TIMESTAMP_NTZ '{text}'" if kind.typeName() == "timestamp_ntz" else f"TIMESTAMP '{text}Z'"
+    return str(value)

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.services import PostgresServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One Spark for all tests. A test that changes settings takes `own_session(spark)`."""
+    from floodmark.model.spec import SparkSpec
+    from floodmark.spark import open_session, stop_session
+
+    log_file = tmp_path_factory.mktemp("spark") / "spark.log"
+    session = open_session(SparkSpec(), needs=["delta", "postgres", "sqlite"], log_file=log_file)
+    yield session
+    stop_session(session)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def pg_db(postgres: PostgresServer) -> Iterator[str]:
+    """The URL of a new, empty database."""
+    url = postgres.create_database()
+    yield url
+    postgres.drop_database(url)

@@ -1,0 +1,115 @@
+"""The contract suites on every store, and kill -9 on those that write files."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from floodmark.model.ledger import PipelineState
+from floodmark.model.outcome import TargetState
+from floodmark.state.file import FileStore
+from floodmark.state.sql import SqlStore
+from floodmark.state.target import TargetStore
+from floodmark.testing.store_suite import (
+    DurableContract,
+    HistoryContract,
+    LeaseContract,
+    Reopen,
+    StateContract,
+    a_run,
+    a_state,
+    an_owner,
+)
+
+STORES: dict[str, Callable[[Path], FileStore | SqlStore]] = {
+    "file": lambda folder: FileStore(folder / "deep" / "state.json"),
+    "sqlite": lambda folder: SqlStore(folder / "deep" / "state.db"),
+}
+
+KILLS = 20
+
+
+class TestFileStore(StateContract, DurableContract, LeaseContract, HistoryContract):
+    @pytest.fixture
+    def reopen(self, tmp_path: Path) -> Reopen:
+        return partial(FileStore, tmp_path / "state.json")
+
+
+class TestSqliteStore(StateContract, DurableContract, LeaseContract, HistoryContract):
+    @pytest.fixture
+    def reopen(self, tmp_path: Path) -> Reopen:
+        return partial(SqlStore, tmp_path / "new folder" / "state.db")
+
+
+class TestTargetStore(StateContract):
+    """Nothing has landed yet; what changes once something has is in tests/unit/state/test_target_store.py."""
+
+    @pytest.fixture
+    def reopen(self) -> Reopen:
+        return partial(TargetStore, lambda _: TargetState(exists=False), ["never ran"])
+
+
+def hammer(open_store: Callable[[Path], FileStore | SqlStore], folder: Path, acknowledged: Connection) -> None:
+    store = open_store(folder)
+    held = store.holder("t")
+    lease = store.acquire("t", an_owner(), expected=held)
+    state = store.get("orders") or a_state(revision=0)
+    while True:
+        state = store.save(state.but(metadata={"filler": "x" * random.randrange(50_000)}), lease=lease)
+        acknowledged.send(state.revision)
+        lease = store.beat(lease)
+        store.record_run(a_run(state.revision))
+
+
+def kill_at_random(open_store: Callable[[Path], FileStore | SqlStore], folder: Path) -> int:
+    """Returns the last revision that the killed process was told is stored."""
+    # Forked: it starts in milliseconds, so that the kill falls into the work and not into the imports.
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    victim = context.Process(target=hammer, args=(open_store, folder, sender))
+    victim.start()
+    sender.close()
+    last = 0
+    for _ in range(random.randrange(1, 4)):
+        last = receiver.recv()
+    receiver.poll(random.random() * 0.02)
+    assert victim.pid is not None
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.join()
+    assert victim.exitcode == -signal.SIGKILL
+    try:
+        while True:
+            last = receiver.recv()
+    except EOFError:
+        return last
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_kill_9_at_any_moment_leaves_a_whole_state(kind: str, tmp_path: Path) -> None:
+    seen: PipelineState | None = None
+    for _ in range(KILLS):
+        acknowledged = kill_at_random(STORES[kind], tmp_path)
+        with closing(STORES[kind](tmp_path)) as store:
+            state = store.get("orders")
+            assert state is not None
+            # One more than acknowledged is right too: it was stored, and killed before it could say so.
+            assert state.revision in (acknowledged, acknowledged + 1)
+            assert seen is None or state.revision > seen.revision
+            assert [run.run_id for run in store.runs("orders", 1)] in (
+                [f"r{state.revision}"],
+                [f"r{state.revision - 1}"],
+            )
+            seen = store.save(state)
+            store.record_run(a_run(seen.revision))
+    assert seen is not None
+    leftovers = {path.name for path in (tmp_path / "deep").iterdir()}
+    assert leftovers <= {"state.json", "state.json.lock", "state.db"}
