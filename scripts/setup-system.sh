@@ -48,8 +48,11 @@ install() {
     exit 1
   fi
   echo "Installing ${packages[*]}"
-  as_root apt-get update -q
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${packages[@]}"
+  as_root apt-get update -qq
+  # Not every release has Java 17; Spark runs on 21 as well.
+  if ! apt-cache show openjdk-17-jre-headless >/dev/null 2>&1; then packages=("${packages[@]/openjdk-17-/openjdk-21-}"); fi
+  as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 "${packages[@]}"
 }
 
 # The package would start a server of its own on port 5432; tests only want its programs.

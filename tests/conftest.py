@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.lab import Lab
 from tests.services import PostgresServer
 
 if TYPE_CHECKING:
@@ -34,3 +36,20 @@ def pg_db(postgres: PostgresServer) -> Iterator[str]:
     url = postgres.create_database()
     yield url
     postgres.drop_database(url)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def lab(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> Lab:
+    """The same world over each database."""
+    url = request.getfixturevalue("pg_db") if request.param == "postgres" else ""
+    return Lab(tmp_path / "project", request.param, url, spark)
+
+
+@pytest.fixture
+def pg_lab(tmp_path: Path, pg_db: str, spark: SparkSession) -> Lab:
+    return Lab(tmp_path / "project", "postgres", pg_db, spark)
+
+
+@pytest.fixture
+def sqlite_lab(tmp_path: Path, spark: SparkSession) -> Lab:
+    return Lab(tmp_path / "project", "sqlite", "", spark)

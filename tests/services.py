@@ -205,3 +205,28 @@ def run_cli(
         said = f"--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
         assert done.returncode == code, f"floodmark {' '.join(map(str, args))} ended with {done.returncode}\n{said}"
     return done
+
+
+def run_faulty(
+    *arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 300
+) -> subprocess.CompletedProcess[str]:
+    """Faults first, then the command: `run_faulty("target.load:after=kill", "run", "orders", cwd=…)`."""
+    process = start_faulty(*arguments, cwd=cwd, env=env)
+    stdout, stderr = process.communicate(timeout=timeout)
+    return subprocess.CompletedProcess(arguments, process.returncode, stdout, stderr)
+
+
+def start_faulty(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    faults = [a for a in arguments if "=" in a and ":" in a]
+    command = [a for a in arguments if a not in faults]
+    log = Path(cwd, "faulty.log").open("a")  # a JVM that outlives its killed parent must not hold our pipe open
+    with log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "floodmark.testing.faults", *faults, "--", *command],
+            cwd=cwd,
+            env={**os.environ, "COLUMNS": "160", "NO_COLOR": "1", **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            text=True,
+        )

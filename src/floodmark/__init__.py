@@ -2,4 +2,47 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "FloodmarkError",
+    "PipelineState",
+    "Position",
+    "Project",
+    "RunPlan",
+    "RunResult",
+    "create_state_store",
+    "declare",
+    "load",
+]
+
+_ROOMS = {
+    "FloodmarkError": "floodmark.errors",
+    "PipelineState": "floodmark.model.ledger",
+    "Position": "floodmark.model.position",
+    "Project": "floodmark.project",
+    "RunPlan": "floodmark.model.plan",
+    "RunResult": "floodmark.model.outcome",
+    "create_state_store": "floodmark.stores",
+    "declare": "floodmark.project",
+    "load": "floodmark.project",
+}
+
+if TYPE_CHECKING:
+    from floodmark.errors import FloodmarkError
+    from floodmark.model.ledger import PipelineState
+    from floodmark.model.outcome import RunResult
+    from floodmark.model.plan import RunPlan
+    from floodmark.model.position import Position
+    from floodmark.project import Project, declare, load
+    from floodmark.stores import create_state_store
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when asked for: `floodmark --help` should not wait for all of them."""
+    if name not in _ROOMS:
+        raise AttributeError(f"module 'floodmark' has no attribute {name!r}")
+    return getattr(import_module(_ROOMS[name]), name)

@@ -19,7 +19,10 @@ from pathlib import Path
 from floodmark.errors import ConfigError
 
 OLDEST_JAVA, NEWEST_JAVA = 17, 21
-INSTALL_JAVA = "install one with `apt-get install openjdk-17-jre-headless`, or set JAVA_HOME to a Java 17 or 21"
+INSTALL_JAVA = (
+    "install one with `apt-get install openjdk-17-jre-headless` (or openjdk-21-jre-headless), "
+    "or set JAVA_HOME to a Java 17 or 21"
+)
 
 MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
 

@@ -21,7 +21,7 @@ from floodmark.model.lease import Lease, Owner
 from floodmark.ports import StateStore, SupportsLeases
 
 TTL = timedelta(seconds=30)
-BEATS_PER_TTL = 6
+BEATS_PER_TTL = 15
 """Several beats may be late or fail before anybody may think us dead."""
 
 _LEFT_BEHIND: set[Owner] = set()
@@ -109,11 +109,9 @@ class LeaseKeeper:
             if holder is None:
                 # Released between the two calls.
                 continue
-            match standing(holder.owner, self._owner):
-                case "alive":
-                    raise self._refusal(holder)
-                case "unknown" if not self._stood_still(holder):
-                    continue
+            # A process that is there may still be paused or stuck: only its beats tell.
+            if standing(holder.owner, self._owner) != "gone" and not self._stood_still(holder):
+                continue
             return self._store.acquire(self._resource, self._owner, expected=holder)
 
     def _stood_still(self, holder: Lease) -> bool:
@@ -161,7 +159,7 @@ def this_process(run_id: str, now: datetime) -> Owner:
     return Owner(host=socket.gethostname(), pid=pid, run=run_id, since=now, boot=_boot(), started=_started(pid) or "")
 
 
-def standing(owner: Owner, mine: Owner) -> Literal["alive", "gone", "unknown"]:
+def standing(owner: Owner, mine: Owner) -> Literal["there", "gone", "unknown"]:
     """What can be said of another process from here; on another host, or in another container, nothing."""
     if owner in _LEFT_BEHIND:
         return "gone"
@@ -179,7 +177,7 @@ def standing(owner: Owner, mine: Owner) -> Literal["alive", "gone", "unknown"]:
         return "unknown"
     if started != owner.started or _is_dead(owner.pid):
         return "gone"
-    return "alive"
+    return "there"
 
 
 def _boot() -> str:

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LookRequest:
-    """`after` is the mark. `keys` go into the checksum beside the cursor."""
+    """`after` is the mark. `rereads`: loads are idempotent, so rows at the mark may be read again."""
 
     cursor: Cursor
     after: Position | None
-    keys: tuple[str, ...]
+    rereads: bool
     delay: timedelta
     pending: PendingLook | None = None
     ahead: Ahead | None = None

@@ -180,6 +180,7 @@ class Project:
             now=lambda: datetime.now(UTC),
             new_id=lambda: uuid.uuid4().hex[:16],
             secrets=self.spec.secrets,
+            lease_ttl=self.spec.lease_ttl,
         )
         return Runner(spec, source, change, self._target(name), self.store, around)
 
@@ -236,6 +237,26 @@ def load(
     if master or remote:
         elsewhere = SparkSpec(master=master, remote=remote, config=spec.spark.config)
         spec = spec.model_copy(update={"spark": elsewhere})
+    return Project(spec, registry, spark)
+
+
+def declare(
+    data: Mapping[str, Any],
+    *,
+    root: str | Path = ".",
+    variables: Mapping[str, str] | None = None,
+    registry: Registry | None = None,
+    spark: SparkSession | None = None,
+) -> Project:
+    """The same project from a mapping with the keys of the YAML file. Relative paths start at `root`."""
+    registry = registry or Registry.default()
+    spec = config.project_from_dict(
+        data,
+        root=root,
+        connection_class=lambda name: registry.get("connection", name),
+        connection_types=lambda: registry.names("connection"),
+        variables=variables,
+    )
     return Project(spec, registry, spark)
 
 

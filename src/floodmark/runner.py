@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from floodmark.changes.columns import find_columns
 from floodmark.committer import Committer
 from floodmark.errors import FloodmarkError, SourceError
 from floodmark.lease import LeaseKeeper, NoLease, keep_lease, this_process
@@ -70,7 +71,12 @@ class Runner:
         return reconcile(self._spec, stored, target, lambda: self._target.inspect(deep=True)).state, target
 
     def _describe(self) -> tuple[TableInfo, Cursor | None]:
+        """The table, and all that the file says of it checked against it before any JVM starts."""
         table = self._source.describe()
+        if self._spec.transform is None:
+            target = self._spec.target
+            for path in ("keys", "partition_by", "cluster_by"):
+                find_columns(table, getattr(target, path), self._spec.at(f"target.{path}"))
         return table, self._change.cursor(table)
 
     def _started(self, state: PipelineState, cursor: Cursor | None) -> PipelineState:
@@ -102,7 +108,7 @@ class Runner:
         change = self._spec.change
         assert not isinstance(change, FullSpec)  # noqa: S101 - it has no cursor
         return self._source.look(
-            LookRequest(cursor, state.mark, self._spec.target.keys, change.delay, state.look, state.ahead)
+            LookRequest(cursor, state.mark, self._spec.target.mode != "append", change.delay, state.look, state.ahead)
         )
 
     def _check_nulls(self, table: TableInfo, cursor: Cursor, tell: Callable[[str], None]) -> None:

@@ -105,7 +105,7 @@ class Story:
 
         self._say("And is everything there, once? Every row of the shop against every row of the lake:")
         # Beside the warm session of the runs; it ends with theirs.
-        spark = open_session(SparkSpec(), needs=["delta"], log_file=self._stage / ".floodmark" / "spark.log")
+        spark = open_session(SparkSpec(), needs=["delta"], log_file=self._stage / ".floodmark" / "logs" / "spark.log")
         verdict = judge(self._shop.path, self._stage / "lake", spark)
         self._good = self._good and not verdict.differences
         self._out.line(verdict.text)

@@ -23,6 +23,8 @@ def show_rows(number: int | None) -> str:
 def show_seconds(seconds: float | None) -> str:
     if seconds is None:
         return UNKNOWN
+    if seconds < 0.01:
+        return "<0.01 s"
     if seconds < 0.1:
         return f"{seconds:.2f} s"
     if seconds < 60:
@@ -47,12 +49,13 @@ def show_position(position: Position | None) -> str:
     return UNKNOWN if position is None else str(position)
 
 
-def show_moment(moment: datetime | None, now: datetime | None = None) -> str:
+def show_moment(moment: datetime | None, now: datetime | None = None, *, seconds: bool = False) -> str:
     """In UTC like every mark beside it; the date only where it is not today's."""
     if moment is None:
         return UNKNOWN
     here, today = moment.astimezone(UTC), (now or datetime.now(UTC)).astimezone(UTC).date()
-    return here.strftime("%H:%M") if here.date() == today else here.strftime("%Y-%m-%d %H:%M")
+    time = "%H:%M:%S" if seconds else "%H:%M"
+    return here.strftime(time if here.date() == today else f"%Y-%m-%d {time}")
 
 
 def loaded_rows(rows: Rows, *, nothing_new: bool = False) -> int | None:

@@ -52,7 +52,7 @@ class Output:
         if self.json:
             return
         for number, text in enumerate(lay_out(table, self.width)):
-            if number == 0 and _takes_colour(self.stdout):
+            if number == 0 and text.startswith(table.columns[0].title) and _takes_colour(self.stdout):
                 print(typer.style(self.redact(text), bold=True), file=self.stdout, flush=True)
             else:
                 self.line(text)

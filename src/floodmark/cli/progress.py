@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from floodmark.cli.figures import show_count, show_rows, show_seconds
+from floodmark.cli.figures import show_count, show_rows, show_seconds, show_span
 from floodmark.cli.render_run import headline
 from floodmark.model.event import Event, Notice, Planned, RunFinished, StageFinished, StageStarted
 
@@ -39,6 +40,7 @@ class Pace:
         self.slice = 1
         self._clock = clock
         self._began: float | None = None
+        self._counted = 0.0
         self._done: dict[str, int] = {}
 
     def start(self, event: StageStarted) -> None:
@@ -49,6 +51,7 @@ class Pace:
     def finish(self, event: StageFinished) -> None:
         if event.rows is not None:
             self._done[event.stage] = self._done.get(event.stage, 0) + event.rows
+            self._counted = self._clock()
 
     @property
     def done(self) -> int:
@@ -57,14 +60,16 @@ class Pace:
 
     @property
     def rate(self) -> float | None:
-        elapsed = 0.0 if self._began is None else self._clock() - self._began
+        """As it was when rows were last counted: it must not sink while the next slice is on its way."""
+        elapsed = 0.0 if self._began is None else self._counted - self._began
         return self.done / elapsed if self.done and elapsed > 0 else None
 
     @property
-    def left(self) -> float | None:
+    def left(self) -> timedelta | None:
         if self.rows is None or self.rate is None:
             return None
-        return max(0, self.rows - self.done) / self.rate
+        seconds = (self.rows - self.done) / self.rate - (self._clock() - self._counted)
+        return timedelta(seconds=max(0.0, seconds))
 
     @property
     def place(self) -> str:
@@ -76,7 +81,7 @@ class Pace:
         if self.rate is not None:
             parts.append(f"{self.rate:,.0f} rows/s")
         if self.left:
-            parts.append(f"{show_seconds(self.left)} left")
+            parts.append(f"{show_span(self.left)} left")
         return "  ".join(parts)
 
 

@@ -32,7 +32,9 @@ def plan_table(spec: ProjectSpec, plans: Mapping[str, RunPlan | Exception]) -> T
         if isinstance(plan, Exception):
             rows.append(Row((name, changes[name], *[UNKNOWN] * 4), (f"✗ {first_words(plan)}",)))
             continue
-        cells = (show_window(plan), show_count(plan.rows), str(plan.slices), str(plan.guarantee))
+        # Rows that a look recognises as loaded are there, but nothing would move.
+        moving, slices = (0, 0) if plan.nothing_new else (plan.rows, plan.slices)
+        cells = (show_window(plan), show_count(moving), str(slices), str(plan.guarantee))
         rows.append(Row((name, changes[name], *cells), tuple(plan_notes(plan))))
     return Table(COLUMNS, rows)
 
@@ -42,7 +44,9 @@ def show_window(plan: RunPlan) -> str:
         return f"nothing new since {show_position(plan.after)}" if plan.after else "nothing there yet"
     if plan.full or plan.after is plan.until is None:
         return "whole table"
-    start = "first load" if plan.first or plan.after is None else str(plan.after)
+    start = "" if plan.after is None else str(plan.after)
+    if plan.first or plan.after is None:
+        start = f"first load from {start}" if start else "first load"
     return f"{start} → {show_position(plan.until)}"
 
 

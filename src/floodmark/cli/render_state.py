@@ -63,7 +63,7 @@ def state_lines(state: PipelineState, now: datetime | None = None) -> list[str]:
         pairs.append(
             ("not proven yet", f"{state.look.bound}: {writers} {'writer' if writers == 1 else 'writers'} open")
         )
-    if state.ahead is not None:
+    if state.ahead is not None and state.ahead.count:
         pairs.append(("loaded ahead", f"{state.ahead.count:,} rows above the mark"))
     pairs += [(f"metadata {key}", str(value)) for key, value in state.metadata.items()]
     widest = max(len(title) for title, _ in pairs)

@@ -100,9 +100,9 @@ def runs_table(records: Sequence[RunRecord], now: datetime | None = None) -> Tab
     rows = []
     for record in records:
         cells = (
-            show_moment(record.started_at, now),
+            show_moment(record.started_at, now, seconds=True),
             f"{_sign(record)} nothing new" if record.nothing_new else _sign(record),
-            UNKNOWN if record.mark is None else f"{_start(record.after)} → {record.mark}",
+            _window(record),
             show_count(record.rows_read),
             show_count(record.rows_inserted),
             show_count(record.rows_updated),
@@ -126,7 +126,7 @@ def windows_table(state: PipelineState, now: datetime | None = None) -> Table:
             _start(window.after),
             "whole table" if window.until is None else str(window.until),
             show_count(window.rows),
-            show_moment(window.at, now),
+            show_moment(window.at, now, seconds=True),
             window.batch + folded,
         )
         rows.append(Row(cells))
@@ -160,6 +160,12 @@ def _notes(status: PipelineStatus) -> list[str]:
     begun = ["a load was begun and its outcome is not recorded: the next run finds out"] if status.intent else []
     error = status.last_run.error if status.last_run and status.health == "failed" else None
     return [*([error.splitlines()[0]] if error else []), *begun, *status.notes]
+
+
+def _window(record: RunRecord) -> str:
+    if record.mark is None or record.nothing_new:
+        return show_position(record.mark)
+    return f"{_start(record.after)} → {record.mark}"
 
 
 def _start(position: object) -> str:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from floodmark.config.defaults import with_defaults
 from floodmark.config.explain import report, secrets_below
 from floodmark.config.files import Sections
+from floodmark.config.locate import NOT_WRITTEN, options_of
 from floodmark.config.problems import Problems
-from floodmark.config.secrets import passwords_in
+from floodmark.config.secrets import mask
 from floodmark.config.suggest import closest, did_you_mean
 from floodmark.config.tree import Node, show
 from floodmark.config.variables import Unset, Variables
 from floodmark.errors import ConfigError, MissingExtra, Place
+from floodmark.model.duration import parse_duration
 from floodmark.model.spec import ConnectionOptions, PipelineSpec, ProjectSpec, SparkSpec
 
-NOT_WRITTEN = ("name", "places")
-"""Options of PipelineSpec that come from the file's shape, not from its words."""
+_T = TypeVar("_T")
 
 _EXAMPLE = """add one:
 pipelines:
@@ -45,29 +48,25 @@ class Builder:
 
     def project(self, sections: Sections, root: str, file: str | None) -> ProjectSpec:
         declared = {name: self.variables.fill(node) for name, node in _children(sections, "connections").items()}
-        connections = {name: self._connection(node) for name, node in declared.items()}
+        connections = _present({name: self._connection(node) for name, node in declared.items()})
         spark_node = self.variables.fill(sections.get("spark", Node({}, "spark")))
         spark = self._spark(spark_node)
         state = self.variables.fill(sections["state"]) if "state" in sections else None
         nodes = self._pipeline_nodes(sections)
-        pipelines = {name: self._pipeline(name, node) for name, node in nodes.items()}
+        pipelines = _present({name: self._pipeline(name, node) for name, node in nodes.items()})
         self._check_any(sections, file)
         self._check_connections(nodes, declared)
-        self._check_targets(
-            {name: spec for name, spec in pipelines.items() if spec},
-            {name: options for name, options in connections.items() if options},
-        )
+        self._check_targets(pipelines, connections)
         self.problems.raise_all()
-        found = {name: options for name, options in connections.items() if options}
+        written = [*declared.values(), *nodes.values(), spark_node, *([state] if state else [])]
         return ProjectSpec(
             root=root,
-            connections=found,
-            pipelines={name: spec for name, spec in pipelines.items() if spec},
+            connections=connections,
+            pipelines=pipelines,
             spark=spark,
-            secrets=self._secrets(
-                found, [*declared.values(), *nodes.values(), spark_node, *([state] if state else [])]
-            ),
+            secrets=self._secrets(connections, written),
             **({"state": state.plain()} if state else {}),
+            **self._lease_ttl(sections),
         )
 
     def _connection(self, node: Node) -> ConnectionOptions | None:
@@ -112,7 +111,8 @@ class Builder:
                 self.problems.add(error.message, kind.place, path=kind.path, hint=error.hint)
             else:
                 # The registry says "unknown connection", which in a file is what a pipeline's wrong reference is.
-                message = f"unknown connection type {kind.value!r} in {connection.path}"
+                shown = mask(kind.value, self.variables.secrets)
+                message = f"unknown connection type {shown!r} in {connection.path}"
                 self.problems.add(message, kind.place, hint=did_you_mean(kind.value, names, "Known types"))
         return None
 
@@ -129,11 +129,10 @@ class Builder:
         return nodes
 
     def _pipeline(self, name: str, node: Node) -> PipelineSpec | None:
-        known = [option for option in PipelineSpec.model_fields if option not in NOT_WRITTEN]
         for option in NOT_WRITTEN:
             if stray := node.children.get(option):
                 container = stray.path.removesuffix(f".{option}")
-                hint = did_you_mean(option, known, "Known keys")
+                hint = did_you_mean(option, options_of(PipelineSpec), "Known keys")
                 self.problems.add(f"unknown key {option!r} in {container}", stray.place, hint=hint)
         written = {key: child for key, child in node.children.items() if key not in NOT_WRITTEN}
         data = {key: child.plain() for key, child in written.items()}
@@ -150,6 +149,15 @@ class Builder:
         except ValidationError as error:
             report(error, SparkSpec, node, self.problems, secrets=self.variables.secrets + secrets_below(node))
         return SparkSpec()
+
+    def _lease_ttl(self, sections: Sections) -> dict[str, timedelta]:
+        if "lease_ttl" not in sections:
+            return {}
+        node = self.variables.fill(sections["lease_ttl"])
+        try:
+            return {"lease_ttl": parse_duration(node.plain())}
+        except ValueError as error:
+            raise ConfigError(f"lease_ttl: {error}", declared_at=node.place) from error
 
     def _check_any(self, sections: Sections, file: str | None) -> None:
         # With anything else wrong, that is likelier the reason: `pipeline:` for `pipelines:`, say.
@@ -168,7 +176,7 @@ class Builder:
                 if named.value not in declared:
                     container = named.path.removesuffix(".connection")
                     hint = did_you_mean(named.value, declared, "Connections")
-                    message = f"unknown connection {named.value!r} in {container}"
+                    message = f"unknown connection {mask(named.value, self.variables.secrets)!r} in {container}"
                     pipeline = None if container.startswith("defaults") else name
                     self.problems.add(message, named.place, hint=hint, pipeline=pipeline)
 
@@ -197,15 +205,16 @@ class Builder:
         for options in connections.values():
             found += options.secrets
         for node in nodes:
-            named = not node.path.startswith("pipelines")
-            # In a pipeline `key`-like names are columns; only what stands inside a URL is a secret there.
-            texts = [inner.value for _, inner in node.walk() if isinstance(inner.value, str)]
-            found += secrets_below(node) if named else [pw for text in texts for pw in passwords_in(text)]
+            found += secrets_below(node)
         return tuple(dict.fromkeys(filter(None, found)))
 
 
 def _children(sections: Sections, name: str) -> Mapping[str, Node]:
     return sections[name].children if name in sections else {}
+
+
+def _present(found: Mapping[str, _T | None]) -> dict[str, _T]:
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _got(node: Node) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, time
 from typing import Any
 
@@ -91,7 +91,7 @@ class _Report:
         node = self._at(spot.path)
         container = node.path.removesuffix(f".{key}")
         hint = did_you_mean(key, _known(spot), "Known keys")
-        self._add(f"unknown key {key!r} in {container}", node, hint=hint)
+        self._add(f"unknown key {key!r} in {container}", replace(node, path=container), hint=hint)
 
     def _meant(self, spot: Spot) -> Path | None:
         near = closest(str(spot.path[-1]), _known(spot))

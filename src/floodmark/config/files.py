@@ -15,7 +15,7 @@ from floodmark.config.tree import Node, kind
 from floodmark.config.variables import Unset, Variables
 from floodmark.errors import ConfigError, Place
 
-SECTIONS = ("connections", "state", "defaults", "pipelines", "spark", "variables", "include")
+SECTIONS = ("connections", "state", "defaults", "pipelines", "spark", "lease_ttl", "variables", "include")
 _MAPPINGS = ("connections", "defaults", "pipelines", "spark", "variables")
 
 Sections = Mapping[str, Node]

@@ -10,6 +10,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from floodmark.config.tree import Node, Path
+from floodmark.model.spec import PipelineSpec
+
+NOT_WRITTEN = ("name", "places")
+"""Options of PipelineSpec that come from the file's shape, not from its words."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +55,9 @@ def trim(path: Path, node: Node) -> Path:
 
 
 def options_of(cls: type[BaseModel]) -> Mapping[str, FieldInfo]:
-    """By the name that the user writes."""
-    return {field.alias or name: field for name, field in cls.model_fields.items()}
+    """Those that a user may write, by the name that is written."""
+    hidden = NOT_WRITTEN if cls is PipelineSpec else ()
+    return {field.alias or name: field for name, field in cls.model_fields.items() if name not in hidden}
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from floodmark.config.secrets import mask, passwords_in
 from floodmark.errors import ConfigError, Place
 
 
@@ -17,12 +18,13 @@ class Problems:
         path: str = "",
         hint: str | None = None,
         pipeline: str | None = None,
-        value: object = None,
     ) -> None:
         """What was declared in Python has no line to point at, so its message names the `path`."""
         if place is None and path and path not in message:
             message = f"{path}: {message}"
-        self.keep(ConfigError(message, declared_at=place, hint=hint, pipeline=pipeline, value=value))
+        # A URL may stand anywhere, also where a name was wanted.
+        message = mask(message, passwords_in(message))
+        self.keep(ConfigError(message, declared_at=place, hint=hint, pipeline=pipeline))
 
     def keep(self, error: ConfigError) -> None:
         # A default that is wrong is wrong in every pipeline that inherits it, and still one problem.
@@ -41,8 +43,7 @@ class Problems:
             heading = f"{len(others)} more problem{'s' if len(others) > 1 else ''}:"
             lines = [first.hint] if first.hint else []
             first.hint = "\n".join([*lines, heading, *(f"  {_one_line(error)}" for error in others)])
-        # Whatever led here may hold values that must not be shown in a traceback.
-        raise first from None
+        raise first
 
 
 def _position(error: ConfigError, files: list[str]) -> tuple[int, int]:

@@ -25,7 +25,7 @@ _PLAINLY = (
     ("mapping values are not allowed", "check the indentation; a value that holds ': ' needs quotes"),
     ("'\\t'", "indent with spaces: YAML allows no tabs there"),
     ("cannot start any token", "put a value that starts with this character in quotes"),
-    ("but got '<stream end>'", "a bracket or brace that opens here is never closed"),
+    ("'<stream end>'", "a bracket or brace that opens here or above is never closed"),
     ("end of stream", "a quote that opens here is never closed"),
     ("expected <block end>", "check the indentation: this line does not fit the lines above"),
     ("could not find expected ':'", "a key needs a colon and a space after it"),
@@ -67,6 +67,8 @@ def parse_yaml(text: str, file: str, problems: Problems) -> Node:
         return _Reading(yaml, file, _LINE_BREAK.split(text), problems).node(root, "", 1)
     except YAMLError as error:
         raise _syntax_error(error, text, file) from None
+    except RecursionError:
+        raise ConfigError(f"{file} is nested too deeply", declared_at=Place(file, 1)) from None
 
 
 class _Reading:
@@ -93,7 +95,7 @@ class _Reading:
         elif isinstance(node, SequenceNode):
             value = [self.node(item, join(path, i), _line(item)) for i, item in enumerate(node.value)]
         else:
-            value = self._yaml.constructor.construct_object(node, deep=True)
+            value = self._scalar(node)
         self._open.discard(id(node))
         return Node(value, path, place)
 
@@ -121,8 +123,15 @@ class _Reading:
         return children
 
     def _key(self, node: YamlNode) -> Any:
-        value = self._yaml.constructor.construct_object(node, deep=True)
+        value = self._scalar(node)
         return value if not isinstance(value, tuple) else list(value)
+
+    def _scalar(self, node: YamlNode) -> Any:
+        try:
+            return self._yaml.constructor.construct_object(node, deep=True)
+        except ValueError:
+            # 2026-13-45 looks like a date to YAML and is none: then it is text, and whoever wants a date says so.
+            return node.value
 
     def _merged(self, node: MappingNode, path: str) -> Iterator[tuple[YamlNode, YamlNode]]:
         """What `<<: *anchor` brings; the nearest wins, so those come first."""
@@ -165,6 +174,7 @@ def _syntax_error(error: YAMLError, text: str, file: str) -> ConfigError:
         line = mark.line + 1
     else:
         line = len(_LINE_BREAK.findall(text[:position])) + 1 if isinstance(position, int) else 1
+    line = min(line, len(_LINE_BREAK.split(text.rstrip())))
     hint = next((words for part, words in _PLAINLY if part in problem), None)
     place = _place(file, _LINE_BREAK.split(text), line)
     return ConfigError(f"{file} is not valid YAML: {problem}", declared_at=place, hint=hint)

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from floodmark.config.build import NOT_WRITTEN
+from floodmark.config.locate import NOT_WRITTEN
 from floodmark.model.duration import show_duration
 from floodmark.model.spec import ConnectionOptions, PipelineSpec, ProjectSpec, SparkSpec
 
@@ -60,7 +60,7 @@ def _whole(pipeline: dict[str, Any], connections: list[dict[str, Any]], spark: d
             "connections": {
                 "description": "Databases and lakes, by name.",
                 "type": ["object", "null"],
-                "additionalProperties": {"oneOf": connections},
+                "additionalProperties": {"oneOf": connections} if connections else False,
             },
             "state": {
                 "description": "Where the ledger is kept.",
@@ -75,6 +75,11 @@ def _whole(pipeline: dict[str, Any], connections: list[dict[str, Any]], spark: d
                 "additionalProperties": _or_null("#/$defs/Pipeline"),
             },
             "spark": {"description": "The Spark session.", **_or_null(spark["$ref"])},
+            "lease_ttl": {
+                "description": ProjectSpec.model_fields["lease_ttl"].description,
+                "type": ["string", "integer"],
+                "default": show_duration(ProjectSpec.model_fields["lease_ttl"].default),
+            },
             "variables": {
                 "description": "Values for ${NAME}, where neither --var nor the environment has one.",
                 "type": ["object", "null"],

@@ -11,7 +11,7 @@ HIDDEN = "***"
 _SECRET_OPTION = re.compile(
     r"password|passwd|passphrase|secret|token|credential|api_?key|(?:^|[_.-])(?:key|pass|pwd|auth)(?:$|[_.-])", re.I
 )
-_SECRET_VARIABLE = re.compile(r"PASS|SECRET|TOKEN|KEY|CREDENTIAL", re.I)
+_SECRET_VARIABLE = re.compile(r"PASS|SECRET|TOKEN|CREDENTIAL|(?:API|ACCESS|PRIVATE|ACCOUNT|STORAGE)_?KEY", re.I)
 _IN_URL = re.compile(r"""(://[^\s/?#:@'"]*:)([^\s/?#'"]+)(?=@)""")
 _IN_PAIRS = re.compile(r"""(\b(?:password|passwd|pwd|secret|token)=)([^\s&;,'"}]+)""", re.I)
 _OPTION = re.compile(

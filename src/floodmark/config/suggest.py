@@ -8,9 +8,6 @@ from difflib import get_close_matches
 
 def closest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     by_folded = {candidate.casefold(): candidate for candidate in known}
-    # `Upsert` for `upsert` is the likeliest slip of all, and difflib alone ranks it by luck.
-    if name.casefold() in by_folded:
-        return by_folded[name.casefold()]
     found = get_close_matches(name.casefold(), by_folded, n=1, cutoff=cutoff)
     return by_folded[found[0]] if found else None
 

@@ -45,8 +45,7 @@ class Look:
     unchanged: bool = False
     """The rows above the mark are just those that the ledger knows as loaded ahead."""
     ahead: Ahead | None = None
-    """Recognises the rows at or above `proven` at the next look; None while some are so young that a second change
-    may carry the same cursor value."""
+    """Recognises the rows at or above `proven` at the next look."""
     server: str = ""
 
 

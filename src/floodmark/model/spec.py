@@ -183,5 +183,9 @@ class ProjectSpec(Options):
     pipelines: Mapping[str, PipelineSpec]
     state: str | Mapping[str, Any] = "sqlite:///.floodmark/state.db"
     spark: SparkSpec = SparkSpec()
+    lease_ttl: Duration = Field(
+        default=timedelta(seconds=30),
+        description="How long a runner's lease on a table must stand still before another one may take over.",
+    )
     secrets: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
     """Every value that came out of a variable with a secret's name, or out of a connection's password."""

@@ -11,9 +11,6 @@ from floodmark.model.position import Position
 from floodmark.model.table import Cursor
 from floodmark.ports import LookRequest
 
-MARGIN = timedelta(seconds=1)
-"""A writer's clock reading is published a moment after it was taken."""
-
 
 def unit_of(cursor: Cursor) -> timedelta:
     """The smallest step of the leading timestamp."""
@@ -55,11 +52,3 @@ def later_of(mark: Position | None, bound: Position | None) -> Position | None:
     if mark is None or not (mark.is_comparable and bound.is_comparable):
         return bound
     return bound if mark.precedes(bound) else mark
-
-
-def young_from(cursor: Cursor, clock: datetime) -> datetime | None:
-    """Rows at or above this may still change within the same tick; None where the cursor is no clock."""
-    if cursor.leading.kind != "timestamp":
-        return None
-    unit = unit_of(cursor)
-    return floor_to(clock - MARGIN, unit) - unit

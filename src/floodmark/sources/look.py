@@ -8,10 +8,12 @@ from datetime import datetime
 
 from floodmark.model.ledger import Ahead, PendingLook
 from floodmark.model.plan import Guarantee, Look
-from floodmark.model.position import Position
+from floodmark.model.position import Position, Scalar
 from floodmark.ports import LookRequest
-from floodmark.sources.bound import young_from
 from floodmark.sources.sql import CursorSql, Fetch
+
+MOST_TIES = 10_000
+"""Rows on the highest cursor value that are looked at again on each run; more of them would make quiet runs dear."""
 
 Bound = Callable[[Position | None], tuple[Position | None, PendingLook | None]]
 """From the cut beyond the highest visible value: how far the mark may move, and what stays to be proven."""
@@ -25,19 +27,17 @@ class Probe:
     fetch: Fetch
     number: Callable[[str], int]
     checksum: Callable[[str], str]
-    """Of key and cursor over the rows of a WHERE."""
+    """Of whole rows, over those of a WHERE."""
 
     def look(self, request: LookRequest, clock: datetime, bound: Bound, guarantee: Guarantee) -> Look:
         values = self.fetch(self.sql.highest(request.after))
         highest = None if values is None else Position.after(*values)
         proven, pending = bound(highest)
-        if highest is None or (proven is not None and proven.is_comparable and highest.precedes(proven)):
-            # No further than the rows themselves: a value that an application fills in late is then still found.
-            proven = request.after if highest is None else highest
+        if values is None or highest is None:
+            proven = request.after
+        elif proven is not None and (proven == highest or _is_beyond(proven, highest)):
+            proven = self._closed(request, values) if request.rereads else highest
         rows = 0 if values is None else self.number(self.sql.count(request.after, None))
-        young = young_from(request.cursor, clock)
-        leading = None if values is None else values[0]
-        fresh = young is not None and isinstance(leading, datetime) and leading >= young
         return Look(
             clock=clock,
             proven=proven,
@@ -47,8 +47,17 @@ class Probe:
             until=highest,
             guarantee=guarantee,
             unchanged=self._is_unchanged(request, rows),
-            ahead=None if fresh else self._memo(proven),
+            ahead=self._memo(proven) if request.rereads else None,
         )
+
+    def _closed(self, request: LookRequest, values: tuple[Scalar, ...]) -> Position | None:
+        """Keep the mark at the highest value rather than beyond it: a row that changes again within the same tick, or
+        gets the value late from an application's clock, is then still found. The mark never moves further than the
+        rows do, for the same reason."""
+        within = request.after is not None and request.after.values[0] == values[0]
+        floor = request.after if within else Position.before(values[0])
+        ties = self.number(self.sql.count(floor, None))
+        return floor if ties <= MOST_TIES else Position.after(*values)
 
     def _is_unchanged(self, request: LookRequest, rows: int) -> bool:
         if request.ahead is None or rows != request.ahead.count:
@@ -56,6 +65,9 @@ class Probe:
         return self.checksum(self.sql.bounds(request.after, None)) == request.ahead.checksum
 
     def _memo(self, proven: Position | None) -> Ahead:
-        return Ahead(
-            count=self.number(self.sql.count(proven, None)), checksum=self.checksum(self.sql.bounds(proven, None))
-        )
+        where = self.sql.bounds(proven, None)
+        return Ahead(count=self.number(self.sql.count(proven, None)), checksum=self.checksum(where))
+
+
+def _is_beyond(proven: Position, highest: Position) -> bool:
+    return proven.is_comparable and highest.is_comparable and highest.precedes(proven)

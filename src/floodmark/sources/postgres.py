@@ -128,16 +128,15 @@ class PostgresSource:
             self._cursor_sql(cursor),
             lambda statement: self._fetch(statement, cursor),
             self._number,
-            lambda where: self._checksum((*request.keys, *cursor.names), where),
+            self._checksum,
         )
         clock: datetime = self._rows("SELECT clock_timestamp()")[0][0].astimezone(UTC)
         guarantee = delayed(request.delay, "open transactions are not looked at")
         return probe.look(request, clock, lambda highest: delayed_bound(request, clock, highest), guarantee)
 
-    def _checksum(self, columns: Sequence[str], where: str) -> str:
-        names = ", ".join(quote(name) for name in columns)
-        row_hash = f"hashtextextended(ROW({names})::text, 0)::numeric"
-        return str(self._rows(f"SELECT coalesce(sum({row_hash}), 0) FROM {self._table} WHERE {where}")[0][0])
+    def _checksum(self, where: str) -> str:
+        row_hash = "hashtextextended(q::text, 0)::numeric"
+        return str(self._rows(f"SELECT coalesce(sum({row_hash}), 0) FROM {self._table} q WHERE {where}")[0][0])
 
     def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
         sql = self._cursor_sql(cursor)

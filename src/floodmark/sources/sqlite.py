@@ -108,7 +108,7 @@ class SqliteSource:
             self._cursor_sql(cursor),
             lambda statement: self._fetch(statement, cursor),
             lambda statement: int(self._rows(statement)[0][0]),
-            lambda where: self._checksum((*request.keys, *cursor.names), where),
+            self._checksum,
         )
         clock, guarantee = self._fence(request.delay)
 
@@ -133,9 +133,10 @@ class SqliteSource:
         finally:
             db.execute("ROLLBACK")
 
-    def _checksum(self, columns: Sequence[str], where: str) -> str:
-        names = ", ".join(quote(name) for name in columns)
-        return str(self._rows(f"SELECT floodmark_sum(floodmark_hash({names})) FROM {self._table} WHERE {where}")[0][0])
+    def _checksum(self, where: str) -> str:
+        columns = ", ".join(quote(name) for name in self.describe().names)
+        found = self._rows(f"SELECT floodmark_sum(floodmark_hash({columns})) FROM {self._table} WHERE {where}")
+        return str(found[0][0] or 0)
 
     def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
         sql = self._cursor_sql(cursor)

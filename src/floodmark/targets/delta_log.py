@@ -38,6 +38,9 @@ class Commit:
                 metric("numTargetRowsDeleted"),
             )
         written = metric("numOutputRows")
+        if written is not None:
+            # Replacing a range rewrites the rest of the files that it touches.
+            written -= metric("numCopiedRows") or 0
         return Rows(written, written, 0, metric("numDeletedRows") or 0)
 
     @property

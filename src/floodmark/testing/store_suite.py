@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from datetime import UTC, datetime, timedelta, timezone
+from contextlib import closing, suppress
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -169,8 +169,7 @@ class DurableContract(StoreContract):
         assert store.save(a_state()).revision == 1
 
     def test_no_update_is_lost_between_processes(self, reopen: Reopen, store: Any) -> None:
-        # Spawned, not forked: a store may hold threads or connections that don't survive a fork. All of them open the
-        # store for the first time at once, which is a race of its own.
+        # Spawned: a store's threads and connections need not survive a fork. All open it for the first time, at once.
         context = multiprocessing.get_context("spawn")
         workers = [context.Process(target=count_up, args=(reopen, ROUNDS)) for _ in range(PROCESSES)]
         for worker in workers:
@@ -293,12 +292,9 @@ def export_state_of(*states: PipelineState) -> dict[str, Any]:
 
 def count_up(reopen: Reopen, rounds: int) -> None:
     """One of several processes: read, add one, save; again when somebody was quicker."""
-    store, done = reopen(), 0
-    while done < rounds:
-        state = store.get("counter") or PipelineState(pipeline="counter", last_run_at=datetime.now(UTC))
-        try:
-            store.save(state.but(metadata={"count": state.metadata.get("count", 0) + 1}))
-        except StateConflict:
-            continue
-        done += 1
-    store.close()
+    with closing(reopen()) as store:
+        while rounds:
+            state = store.get("counter") or PipelineState(pipeline="counter")
+            with suppress(StateConflict):
+                store.save(state.but(metadata={"count": state.metadata.get("count", 0) + 1}))
+                rounds -= 1

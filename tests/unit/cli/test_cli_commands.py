@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from floodmark.cli.main import main
 from floodmark.errors import ConfigError, LeaseHeld, Place, SourceError
 from floodmark.model.event import Notice, Planned, StageStarted
 from floodmark.model.outcome import PipelineStatus, Rows
@@ -103,12 +104,21 @@ def test_run_as_json_is_one_document_whatever_else_prints(fakes: Fakes) -> None:
     assert "a transform that prints" in said.err
 
 
-def test_json_survives_a_child_that_writes_to_the_descriptor(fakes: Fakes, capfd: pytest.CaptureFixture[str]) -> None:
-    fakes.capsys = capfd
-    fakes.project.on_run = lambda: [os.write(1, b"from the JVM\n"), None][1]
-    said = fakes.call("run", "orders", "--json")
-    assert json.loads(said.out)[0]["pipeline"] == "orders"
-    assert "from the JVM" in said.err
+def test_json_survives_a_child_that_writes_to_the_descriptor(
+    fakes: Fakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, err = (tmp_path / "out").open("w"), (tmp_path / "err").open("w")
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+
+    def write() -> None:
+        os.write(out.fileno(), b"from the JVM\n")
+
+    fakes.project.on_run = write
+    with out, err:
+        assert main(["run", "orders", "--json"]) == 0
+    assert json.loads((tmp_path / "out").read_text())[0]["pipeline"] == "orders"
+    assert (tmp_path / "err").read_text() == "from the JVM\n"
 
 
 def test_run_options_reach_the_project(fakes: Fakes) -> None:

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from floodmark.cli.demo_shop import TIED, Shop
+from floodmark.cli.demo_shop import TIED, Shop, Trade
+from floodmark.cli.demo_story import Story
 from floodmark.cli.demo_verdict import Verdict, compare, source_rows
+from floodmark.cli.output import Output
+from floodmark.cli.session import Session
+from floodmark.model.outcome import Rows
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import Fakes
@@ -60,3 +64,24 @@ def test_a_folder_with_things_in_it_is_left_alone(fakes: Fakes, tmp_path: Path) 
     assert said.code == 2
     assert "is not empty" in said.err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize(("good", "code"), [(True, 0), (False, 1)])
+def test_the_exit_code_is_the_verdict(
+    fakes: Fakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: bool, code: int
+) -> None:
+    monkeypatch.setattr(Story, "tell", lambda _: good)
+    assert fakes.call("demo", "--dir", str(tmp_path / "new")).code == code
+    assert fakes.call("demo").code == code
+
+
+@pytest.mark.parametrize(("reported", "sign"), [(1_500, "✓ just what"), (1_499, "✗ the shop counted")])
+def test_a_report_that_differs_from_the_shops_own_count_is_told(
+    fakes: Fakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reported: int, sign: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fakes.project.results["orders"] = fakes.result(rows=Rows(1_812, 312, reported, 0))
+    fakes.project.results["events"] = fakes.result("events", rows=Rows(20, 20, 0, 0))
+    story = Story(Output(), Session(keeps_projects=True), tmp_path)
+    story._compare_counts(Trade(updated=1_500, inserted=312, events=20), "run")
+    assert fakes.capsys.readouterr().out.splitlines()[-1].startswith(sign)

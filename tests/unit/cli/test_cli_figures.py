@@ -30,7 +30,8 @@ def test_counts_have_separators_and_one_row_is_a_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.04, "0.04 s"), (2.61, "2.6 s"), (41.2, "41.2 s"), (192, "3m 12s"), (7_500, "2h 5m")]
+    ("seconds", "text"),
+    [(0.002, "<0.01 s"), (0.04, "0.04 s"), (2.61, "2.6 s"), (41.2, "41.2 s"), (192, "3m 12s"), (7_500, "2h 5m")],
 )
 def test_seconds(seconds: float, text: str) -> None:
     assert show_seconds(seconds) == text
@@ -53,7 +54,7 @@ def test_spans(span: timedelta, text: str) -> None:
 def test_a_moment_names_its_date_unless_it_is_today() -> None:
     moment = datetime(2026, 11, 15, 10, 3, tzinfo=UTC)
     assert show_moment(moment, now=moment + timedelta(hours=1)) == "10:03"
-    assert show_moment(moment, now=moment + timedelta(days=1)) == "2026-11-15 10:03"
+    assert show_moment(moment, now=moment + timedelta(days=1), seconds=True) == "2026-11-15 10:03:00"
 
 
 def test_loaded_rows_stay_unknown() -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-HEAVY = ("pyspark", "pandas", "pyarrow", "deltalake", "sqlalchemy")
+from floodmark.cli.demo_shop import PROJECT, Shop
+
+HEAVY = ("pyspark", "pandas", "pyarrow")
 
 PROBE = """
 import sys
 from floodmark.cli.main import main
-main(sys.argv[2:])
+assert main(sys.argv[2:]) == 0
 print(*[name for name in sys.argv[1].split(",") if name in sys.modules], file=sys.stderr)
 """
 
@@ -25,4 +28,12 @@ def loaded(names: tuple[str, ...], *argv: str) -> list[str]:
 
 @pytest.mark.parametrize("argv", [["--help"], ["run", "--help"], ["--version"]])
 def test_help_loads_nothing_heavy(argv: list[str]) -> None:
-    assert loaded((*HEAVY, "rich", "pydantic", "floodmark.project"), *argv) == []
+    assert loaded((*HEAVY, "rich", "deltalake", "sqlalchemy", "floodmark.project"), *argv) == []
+
+
+@pytest.mark.parametrize("argv", [["plan"], ["status"], ["history", "orders"], ["state", "list"], ["validate"]])
+def test_looking_starts_no_spark(argv: list[str], tmp_path: Path) -> None:
+    """On the real engine: without a lake there is nothing that could hide behind a cache."""
+    Shop(tmp_path / "shop.db").open(orders=100, events=10)
+    (tmp_path / "floodmark.yml").write_text(PROJECT)
+    assert loaded((*HEAVY, "rich"), *argv, "-f", str(tmp_path / "floodmark.yml")) == []

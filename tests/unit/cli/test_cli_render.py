@@ -95,7 +95,8 @@ def test_plan_document(fakes: Fakes) -> None:
 
 def test_headline_and_closing_line(fakes: Fakes) -> None:
     assert headline(fakes.plan()) == "orders  2026-11-14 09:12:03 → 2026-11-15 10:00:41  ~9,986 rows  fenced"
-    assert headline(fakes.plan(first=True, rows=31_200_000, slices=16)) == (
+    assert "first load from 2026-11-14 09:12:03 → " in headline(fakes.plan(first=True))
+    assert headline(fakes.plan(after=None, first=True, rows=31_200_000, slices=16)) == (
         "orders  first load → 2026-11-15 10:00:41  ~31,200,000 rows  16 slices  fenced"
     )
     assert closing_lines(fakes.result()) == [
@@ -166,7 +167,7 @@ def test_status_table(fakes: Fakes) -> None:
     )
     table = status_table({"orders": a_status(fakes), "audit": late, "new": never}, now=fakes.STARTED)
     assert list(lay_out(table, None)) == [
-        "pipeline  health     mark                    lag  last run       rows  rows in all  gaps  guarantee",
+        "pipeline  health     mark                    lag  last run        rows  rows in all  gaps  guarantee",
         "orders    ok         2026-11-15 10:00:41  3m 12s  10:03 ✓ 2.6 s  9,986    5,006,000     0  fenced",
         "audit     failed     2026-11-15 10:00:41  1d 10h  10:03 ✗ 2.6 s      –    5,006,000     1  delayed 5m",
         "  ! no route",
@@ -185,10 +186,10 @@ def test_status_document(fakes: Fakes) -> None:
 def test_history_tables(fakes: Fakes) -> None:
     records = [fakes.record(), fakes.record(success=False, error="boom\nmore", mark=None, version=None)]
     lines = list(lay_out(runs_table(records, now=fakes.STARTED), None))
-    assert "10:03    ✓       2026-11-14 09:12:03 → 2026-11-15 10:00:41  9,986" in lines[1]
+    assert "10:03:00  ✓       2026-11-14 09:12:03 → 2026-11-15 10:00:41  9,986" in lines[1]
     assert lines[2].endswith("boom")
     windows = list(lay_out(windows_table(fakes.state(), now=fakes.STARTED), None))
-    assert windows[1] == "   1  committed  beginning  2026-11-15 10:00:41  9,986  10:03  b1"
+    assert windows[1] == "   1  committed  beginning  2026-11-15 10:00:41  9,986  10:03:00  b1"
 
 
 def test_a_gap_is_told(fakes: Fakes) -> None:

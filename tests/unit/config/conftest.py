@@ -29,6 +29,8 @@ class ShopConnection(ConnectionOptions):
     pool: Pool = Pool()
     pools: dict[str, Pool] = Field(default_factory=dict)
     token: str | None = None
+    flags: list[Literal["fast", "safe"]] = Field(default_factory=list)
+    signature: str | None = None
 
     @field_validator("token")
     @classmethod
@@ -39,7 +41,7 @@ class ShopConnection(ConnectionOptions):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        return (self.password or "",)
+        return (self.password or "", self.signature or "")
 
 
 class LakeConnection(ConnectionOptions):

@@ -4,11 +4,12 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
-from floodmark.errors import Place
+from floodmark.errors import ConfigError, Place
 from floodmark.model.spec import SequenceSpec, TimestampSpec
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ def test_every_option_knows_its_line(desk: Desk, good: str) -> None:
     assert places[""] == Place("floodmark.yml", 5, "orders:")
     assert places["source"].line == 6
     assert places["source.table"].line == 6
-    assert places["change.column"] == Place(
-        "floodmark.yml", 7, "change: {by: timestamp, column: updated_at}"
-    )
+    assert places["change.column"] == Place("floodmark.yml", 7, "change: {by: timestamp, column: updated_at}")
     assert places["target.keys"].line == 8
     assert places["batch_rows"].line == 9
 
@@ -63,6 +62,8 @@ def test_the_path_is_shown_as_it_was_given(desk: Desk, good: str) -> None:
 def test_windows_line_ends_and_a_byte_order_mark(desk: Desk, good: str) -> None:
     desk.write("floodmark.yml", b"\xef\xbb\xbf" + good.replace("\n", "\r\n").encode())
     assert desk.load().pipelines["orders"].places["batch_rows"] == Place("floodmark.yml", 9, "batch_rows: 500")
+    desk.write("floodmark.yml", b"\xef\xbb\xbfpipelines: 5\r\n")
+    assert desk.fails().declared_at == Place("floodmark.yml", 1, "pipelines: 5")
 
 
 def test_dates_keep_their_zone(desk: Desk, good: str) -> None:
@@ -71,6 +72,7 @@ def test_dates_keep_their_zone(desk: Desk, good: str) -> None:
         "2026-01-01T10:00:00Z": datetime(2026, 1, 1, 10, tzinfo=UTC),
         "2026-01-01": datetime(2026, 1, 1),
         '"2026-01-01"': "2026-01-01",
+        "2026-13-45": "2026-13-45",
     }.items():
         change = desk.load(good.replace("updated_at}", f"updated_at, start: {written}}}")).pipelines["orders"].change
         assert isinstance(change, TimestampSpec)
@@ -102,9 +104,9 @@ def test_anchors_and_merge_keys(desk: Desk) -> None:
     b = project.pipelines["b"]
     assert isinstance(b.change, SequenceSpec)
     assert (b.change.column, b.change.nulls, b.change.start) == ("b_id", "skip", 5)
-    assert b.places["change.column"].line == 15
+    assert b.places["change.column"].line == 16
     assert b.places["change.nulls"].line == 10
-    assert b.places["change.start"].line == 14
+    assert b.places["change.start"].line == 15
 
 
 @pytest.mark.parametrize(
@@ -172,6 +174,31 @@ def test_a_file_that_is_not_there(desk: Desk) -> None:
 def test_a_folder_instead_of_a_file(desk: Desk) -> None:
     (desk.folder / "conf").mkdir()
     assert desk.fails(file="conf").message == "can't read conf: is a directory"
+
+
+def test_nested_too_deeply(desk: Desk) -> None:
+    assert desk.fails("a: " + "[" * 1000).message == "floodmark.yml is nested too deeply"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_the_file_holds_the_error_has_a_place(desk: Desk, good: str, seed: int) -> None:
+    random = Random(seed)
+    pieces = [*"{}[]:,-#&*!|>'\"%@$\t\n ", "${", "<<: ", "- ", "? ", "!!int ", "~", "1: ", "2026-99-99", "\x00", "é"]
+    places: list[tuple[Place | None, str]] = []
+    for _ in range(60):
+        text = good
+        for _ in range(random.randint(1, 3)):
+            start = random.randrange(len(text))
+            text = text[:start] + random.choice(pieces) + text[start + random.randrange(3) :]
+        desk.write("floodmark.yml", text.encode())
+        try:
+            desk.load()
+        except ConfigError as error:
+            places.append((error.declared_at, text))
+    assert len(places) > 10
+    for place, text in places:
+        assert place is not None, text
+        assert 1 <= place.line <= len(text.splitlines()) + 1, text
 
 
 def test_not_utf8(desk: Desk) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.unit.config.conftest import Desk
 
 
-def table_of(desk: Desk, good: str, written: str, **options: dict[str, str]) -> str:
+def table_of(desk: Desk, good: str, written: str, **options: Any) -> str:
     text = good.replace("table: public.orders", f"table: '{written}'")
     return desk.load(text, **options).pipelines["orders"].source.table
 
