@@ -36,17 +36,20 @@ as_root() {
   if [[ "$(id -u)" == 0 ]]; then "$@"; else sudo "$@"; fi
 }
 
-install() {
-  local packages=("$@")
+can_install() {
   if ! command -v apt-get >/dev/null; then
-    echo "Missing on this machine, and there is no apt-get to install it: ${packages[*]}" >&2
+    echo "Missing on this machine, and there is no apt-get to install it: $*" >&2
     echo "Install what these Debian packages hold, then run make again (Java: 17 or 21, in JAVA_HOME or on PATH)." >&2
-    exit 1
+    return 1
   fi
   if [[ "$(id -u)" != 0 ]] && ! command -v sudo >/dev/null; then
-    echo "Missing on this machine: ${packages[*]}. Run as root: apt-get install ${packages[*]}" >&2
-    exit 1
+    echo "Missing on this machine: $*. As root, run: apt-get install $*" >&2
+    return 1
   fi
+}
+
+install() {
+  local packages=("$@")
   echo "Installing ${packages[*]}"
   as_root apt-get update -qq
   # Not every release has Java 17; Spark runs on 21 as well.
@@ -57,10 +60,9 @@ install() {
 
 # The package would start a server of its own on port 5432; tests only want its programs.
 install_postgres() {
-  local setting=/etc/postgresql-common/createcluster.d/floodmark-setup.conf
+  local setting=/etc/postgresql-common/createcluster.d/floodmark-setup.conf failed=0
   as_root mkdir -p "${setting%/*}"
   echo 'create_main_cluster = false' | as_root tee "$setting" >/dev/null
-  local failed=0
   install postgresql || failed=$?
   as_root rm -f "$setting"
   return "$failed"
@@ -77,9 +79,25 @@ for need in "$@"; do
       fi
       ;;
     venv) has_venv || missing+=(python3-venv) ;;
-    java) has_java || missing+=(openjdk-17-jre-headless) ;;
-    postgres) has_postgres || install_postgres ;;
+    java)
+      if ! has_java; then
+        if [[ -n "${JAVA_HOME:-}" ]]; then
+          echo "Spark needs Java 17 or 21, and JAVA_HOME is $JAVA_HOME: set it to one, or unset it." >&2
+          exit 1
+        fi
+        missing+=(openjdk-17-jre-headless)
+      fi
+      ;;
+    postgres)
+      if ! has_postgres; then
+        can_install postgresql
+        install_postgres
+      fi
+      ;;
     *) command -v "$need" >/dev/null || missing+=("$need") ;;
   esac
 done
-if ((${#missing[@]})); then install "${missing[@]}"; fi
+if ((${#missing[@]})); then
+  can_install "${missing[@]}"
+  install "${missing[@]}"
+fi

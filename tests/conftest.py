@@ -19,7 +19,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from floodmark.spark import open_session, stop_session
 
     log_file = tmp_path_factory.mktemp("spark") / "spark.log"
-    session = open_session(SparkSpec(), needs=["delta", "postgres", "sqlite"], log_file=log_file)
+    session = open_session(SparkSpec(), needs=["delta", "postgres", "sqlite"], log_file=log_file, rows=0)
     yield session
     stop_session(session)
 

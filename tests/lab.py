@@ -98,8 +98,8 @@ class Lab:
         path.write_text(text)
         return path
 
-    def project(self, registry: Registry | None = None, **declared: Any) -> Project:
-        return load(self.write(**declared), registry=registry, spark=self.spark)
+    def project(self, faults: Registry | None = None, /, **declared: Any) -> Project:
+        return load(self.write(**declared), registry=faults, spark=self.spark)
 
     def append_line(self, line: str) -> None:
         """A setting at the top level of the file as it is."""

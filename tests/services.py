@@ -219,8 +219,8 @@ def run_faulty(
 def start_faulty(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     faults = [a for a in arguments if "=" in a and ":" in a]
     command = [a for a in arguments if a not in faults]
-    log = Path(cwd, "faulty.log").open("a")  # a JVM that outlives its killed parent must not hold our pipe open
-    with log:
+    # Not a pipe: a JVM that outlives its killed parent would hold it open.
+    with Path(cwd, "faulty.log").open("a") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "floodmark.testing.faults", *faults, "--", *command],
             cwd=cwd,

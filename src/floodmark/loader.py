@@ -27,7 +27,8 @@ class Surroundings:
     """What a run takes from outside, so that tests can hand in their own."""
 
     root: Path
-    spark: Callable[[], SparkSession]
+    spark: Callable[[int | None], SparkSession]
+    """Takes the rows that are expected in all, where known: a small job wants a JVM that starts quickly."""
     now: Callable[[], datetime]
     new_id: Callable[[], str]
     secrets: tuple[str, ...] = ()
@@ -75,7 +76,7 @@ class Loader:
         spec, tally = self.spec, self.tally
         state = self.committer.announce(state.but(identity=spec.identity), intent, self.keeper.current)
         with tally.stage("spark"):
-            spark = self.around.spark()
+            spark = self.around.spark(rows if tally.plan is None else tally.plan.rows)
         with tally.stage("load", f"{spec.target.mode} into {spec.target.table}"), self.source.snapshot() as snapshot:
             request = ReadRequest(self.cursor, intent.after, intent.until, rows)
             batch = self.source.read(spark, request, snapshot)

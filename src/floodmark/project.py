@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark import config
 from floodmark.errors import ConfigError, Refused
+from floodmark.lease import standing, this_process
 from floodmark.loader import Surroundings
 from floodmark.model.ledger import PipelineState, gaps, reset
-from floodmark.model.outcome import PipelineStatus, RunRecord, RunResult, TargetState
+from floodmark.model.outcome import Health, PipelineStatus, RunRecord, RunResult, TargetState
 from floodmark.model.plan import RunPlan
 from floodmark.model.position import Position
 from floodmark.model.spec import ConnectionOptions, PipelineSpec, ProjectSpec, SparkSpec
@@ -102,11 +103,12 @@ class Project:
         state, runs = self.state(name), self.history(name)
         last = runs[0] if runs else None
         mark = None if state is None else state.mark
-        held = self.store.holder(self._target(name).resource) if isinstance(self.store, SupportsLeases) else None
-        health = "never ran" if last is None and state is None else "ok" if last is None or last.success else "failed"
+        health: Health = (
+            "never ran" if last is None and state is None else "ok" if last is None or last.success else "failed"
+        )
         return PipelineStatus(
             pipeline=name,
-            health="running" if held is not None else health,  # type: ignore[arg-type]
+            health="running" if self._is_running(name) else health,
             mark=mark,
             lag=_lag(runs),
             last_run=last,
@@ -115,6 +117,12 @@ class Project:
             guarantee="" if last is None else last.guarantee,
             intent=state is not None and state.intent is not None,
         )
+
+    def _is_running(self, name: str) -> bool:
+        if not isinstance(self.store, SupportsLeases):
+            return False
+        held = self.store.holder(self._target(name).resource)
+        return held is not None and standing(held.owner, this_process("", datetime.now(UTC))) != "gone"
 
     def history(self, name: str, limit: int = 20) -> list[RunRecord]:
         self._pipeline(name)
@@ -202,7 +210,7 @@ class Project:
     def _inspect(self, name: str) -> TargetState:
         return self._target(name).inspect(deep=True)
 
-    def _session(self) -> SparkSession:
+    def _session(self, rows: int | None) -> SparkSession:
         """One Spark for the project, a session of its own for each run: settings must not leak between them."""
         from floodmark.spark import open_session, own_session
 
@@ -211,7 +219,7 @@ class Project:
         if self._spark is None:
             needs = {connection.type for connection in self.spec.connections.values()}
             log_file = self._root / ".floodmark" / "logs" / "spark.log"
-            self._spark = open_session(self.spec.spark, needs=needs, log_file=log_file)
+            self._spark = open_session(self.spec.spark, needs=needs, log_file=log_file, rows=rows)
         return own_session(self._spark)
 
 

@@ -101,13 +101,13 @@ def test_another_master_than_the_running_one_is_refused(spark: SparkSession, tmp
 def test_says_nothing_leaves_nothing_and_can_start_again(tmp_path: Path) -> None:
     done = run_script(
         """
-        import signal, subprocess
+        import signal
         handler = signal.getsignal(signal.SIGINT)
-        for _ in range(2):
+        for statement in (f"CREATE TABLE delta.`{log_file.parent}/t` USING delta AS SELECT 1 AS id", "SELECT 1"):
             spark = open_session(SparkSpec(), needs=["delta", "sqlite"], log_file=log_file)
-            spark.sql(f"CREATE TABLE delta.`{log_file.parent}/t{_}` USING delta AS SELECT 1 AS id")
+            spark.sql(statement).collect()
             stop_session(own_session(spark))
-            stop_session(spark)
+            stop_session(spark)  # once more changes nothing
             children = Path(f"/proc/self/task/{os.getpid()}/children")
             assert not children.exists() or children.read_text() == "", "a JVM was left behind"
             assert signal.getsignal(signal.SIGINT) is handler
@@ -116,7 +116,7 @@ def test_says_nothing_leaves_nothing_and_can_start_again(tmp_path: Path) -> None
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert list((tmp_path / "cwd").iterdir()) == []
-    assert (tmp_path / "logs" / "spark.log").read_text().count("incubator modules") <= 2
+    assert "incubator modules" in (tmp_path / "logs" / "spark.log").read_text()
 
 
 def test_the_users_settings_win_and_secrets_stay_off_the_command_line(tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ def result_document(result: RunResult) -> dict[str, Any]:
         "success": result.success,
         "nothing_new": result.nothing_new,
         "complete": result.complete,
+        "rows_loaded": result.rows_loaded,
         "rows": {
             "read": result.rows.read,
             "inserted": result.rows.inserted,

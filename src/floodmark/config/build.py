@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -65,8 +64,7 @@ class Builder:
             pipelines=pipelines,
             spark=spark,
             secrets=self._secrets(connections, written),
-            **({"state": state.plain()} if state else {}),
-            **self._lease_ttl(sections),
+            **self._settings(sections, state),
         )
 
     def _connection(self, node: Node) -> ConnectionOptions | None:
@@ -150,14 +148,16 @@ class Builder:
             report(error, SparkSpec, node, self.problems, secrets=self.variables.secrets + secrets_below(node))
         return SparkSpec()
 
-    def _lease_ttl(self, sections: Sections) -> dict[str, timedelta]:
-        if "lease_ttl" not in sections:
-            return {}
-        node = self.variables.fill(sections["lease_ttl"])
-        try:
-            return {"lease_ttl": parse_duration(node.plain())}
-        except ValueError as error:
-            raise ConfigError(f"lease_ttl: {error}", declared_at=node.place) from error
+    def _settings(self, sections: Sections, state: Node | None) -> dict[str, Any]:
+        """What has a default, where the file says otherwise."""
+        settings: dict[str, Any] = {"state": state.plain()} if state else {}
+        if "lease_ttl" in sections:
+            node = self.variables.fill(sections["lease_ttl"])
+            try:
+                settings["lease_ttl"] = parse_duration(node.plain())
+            except ValueError as error:
+                raise ConfigError(f"lease_ttl: {error}", declared_at=node.place) from error
+        return settings
 
     def _check_any(self, sections: Sections, file: str | None) -> None:
         # With anything else wrong, that is likelier the reason: `pipeline:` for `pipelines:`, say.

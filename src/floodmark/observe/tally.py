@@ -34,7 +34,8 @@ class Tally:
     @contextmanager
     def stage(self, name: str, detail: str = "") -> Iterator[None]:
         of = 1 if self.plan is None else self.plan.slices
-        self._sink.emit(StageStarted(self.pipeline, name, self.slices + 1, of, detail))
+        number = self.slices + 1
+        self._sink.emit(StageStarted(self.pipeline, name, number, of, detail))
         began, rows = time.perf_counter(), self.rows.loaded
         try:
             yield
@@ -42,7 +43,7 @@ class Tally:
             seconds = time.perf_counter() - began
             self._seconds[name] = self._seconds.get(name, 0.0) + seconds
             loaded = self.rows.loaded - rows
-            self._sink.emit(StageFinished(self.pipeline, name, self.slices + 1, seconds, loaded or None))
+            self._sink.emit(StageFinished(self.pipeline, name, number, seconds, loaded or None))
 
     def notice(self, text: str) -> None:
         self._notices.append(text)

@@ -60,7 +60,7 @@ class Probe:
         return floor if ties <= MOST_TIES else Position.after(*values)
 
     def _is_unchanged(self, request: LookRequest, rows: int) -> bool:
-        if request.ahead is None or rows != request.ahead.count:
+        if rows == 0 or request.ahead is None or rows != request.ahead.count:
             return rows == 0
         return self.checksum(self.sql.bounds(request.after, None)) == request.ahead.checksum
 

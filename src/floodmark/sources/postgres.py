@@ -101,7 +101,9 @@ class PostgresSource:
 
     def _unknown_table(self) -> ConfigError:
         names = [row[0] for row in self._rows(_TABLES.replace("%%", "%"))]
-        close = get_close_matches(self._name, names, n=1) or [n for n in names if n.endswith(f".{self._name}")][:1]
+        by_short = {name.partition(".")[2]: name for name in names}
+        short = get_close_matches(split_name(self._name)[-1], by_short, n=1)
+        close = get_close_matches(self._name, names, n=1) or [by_short[name] for name in short]
         guess = f"did you mean {close[0]}? " if close else ""
         shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
         return ConfigError(
