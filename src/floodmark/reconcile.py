@@ -29,28 +29,37 @@ Deep = Callable[[], TargetState]
 def reconcile(spec: PipelineSpec, state: PipelineState | None, target: TargetState, deep: Deep) -> Reconciled:
     if state is not None and state.identity:
         _check_identity(spec, state.identity)
-    if state is None or state.head is None:
+    head = None if state is None else state.head
+    if state is None or (head is None and not _has_landed(state, target)):
         return _without_head(spec, state, target, deep)
-    newest = _present(spec, state, target)
-    head = state.head
-    if (newest.head.ordinal, newest.head.batch) == (head.ordinal, head.batch):
+    newest = target.landed[0] if head is None else _present(spec, state, target)
+    if head is not None and (newest.head.ordinal, newest.head.batch) == (head.ordinal, head.batch):
         return Reconciled(state)
-    intent = state.intent
-    if intent is not None and newest.head.batch == intent.batch:
-        settled = settle(
-            state,
-            intent,
-            version=newest.version,
-            table_id=newest.table_id,
-            rows=newest.rows.loaded,
-            at=newest.head.at,
-        )
-        return Reconciled(settled, ("the last run was cut off after its commit: its window counts as loaded",), True)
+    if head is None or _has_landed(state, target):
+        return _settled(state, newest)
     if newest.head.ordinal > head.ordinal:
         notice = f"the state is older than the target: took over its {newest.head.ordinal - head.ordinal} newer commits"
     else:
         notice = f"the target was taken back to version {newest.version}: windows loaded after it are loaded again"
     return Reconciled(_adopt(spec, state, deep()), (notice,), True)
+
+
+def _has_landed(state: PipelineState, target: TargetState) -> bool:
+    """The load that the last run had begun is the newest commit."""
+    return state.intent is not None and bool(target.landed) and target.landed[0].head.batch == state.intent.batch
+
+
+def _settled(state: PipelineState, landed: Landed) -> Reconciled:
+    assert state.intent is not None  # noqa: S101 - the caller has seen it land
+    settled = settle(
+        state,
+        state.intent,
+        version=landed.version,
+        table_id=landed.table_id,
+        rows=landed.rows.loaded,
+        at=landed.head.at,
+    )
+    return Reconciled(settled, ("the last run was cut off after its commit: its window counts as loaded",), True)
 
 
 def _without_head(spec: PipelineSpec, state: PipelineState | None, target: TargetState, deep: Deep) -> Reconciled:

@@ -144,7 +144,7 @@ def settle(
     proves_nothing = intent.mark == intent.after and intent.until != intent.mark
     added: tuple[Window, ...] = () if proves_nothing else (window,)
     if intent.mark != intent.until:
-        added += (window.but(after=intent.mark, until=intent.until, state="loaded"),)
+        added += (window.but(after=intent.mark, until=intent.until, state="loaded", rows=None),)
     kept = tuple(w for w in base.windows if w.state != "loaded")
     settled = base.but(
         windows=fold(kept + added),

@@ -74,7 +74,7 @@ StoredPosition = Annotated[
 
 def _scalar_to_json(value: Scalar) -> dict[str, Any]:
     if isinstance(value, datetime):
-        return {"timestamp": value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
+        return {"timestamp": value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"}
     return {"integer": value} if isinstance(value, int) else {"text": value}
 
 
@@ -91,6 +91,6 @@ def _scalar_from_json(form: dict[str, Any]) -> Scalar:
 
 def _scalar_text(value: Scalar) -> str:
     if isinstance(value, datetime):
-        shown = value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
-        return shown.rstrip("0").rstrip(".") if "." in shown else shown
+        shown = value.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+        return shown.rstrip("0").rstrip(".")
     return f"{value:,}" if isinstance(value, int) else value

@@ -212,8 +212,8 @@ def _scalars(row: tuple[Any, ...], cursor: Cursor) -> tuple[Scalar, ...]:
 def _literal(value: Scalar, column: Column, cursor: Cursor) -> str:
     if isinstance(value, datetime):
         if column.zoned:
-            return f"TIMESTAMPTZ '{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}+00'"
-        return f"TIMESTAMP '{local_time(value, cursor):%Y-%m-%d %H:%M:%S.%f}'"
+            return f"TIMESTAMPTZ '{value.astimezone(UTC).isoformat(sep=' ', timespec='microseconds')}'"
+        return f"TIMESTAMP '{local_time(value, cursor).isoformat(sep=' ', timespec='microseconds')}'"
     if isinstance(value, int):
         return str(value)
     return f"{text_literal(value)}::uuid" if column.declared == "uuid" else text_literal(value)

@@ -27,7 +27,7 @@ class TimeForm:
             step = timedelta(microseconds=10 ** (6 - min(self.digits, 6)))
             day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
             moment = day + -((day - moment) // step) * step
-        text = moment.strftime(f"%Y-%m-%d{self.separator}%H:%M:%S")
+        text = moment.replace(tzinfo=None).isoformat(sep=self.separator, timespec="seconds")
         fraction = f"{moment.microsecond:06d}"
         if not self.suffix:
             return f"{text}.{fraction}".rstrip("0").rstrip(".") if moment.microsecond else text

@@ -96,6 +96,7 @@ def _compare(schema: StructType, load: Load, position: Position, operator: str) 
 
 def _literal(value: Scalar, kind: DataType, timezone: str | None) -> str:
     if isinstance(value, datetime):
-        text = f"{value.astimezone(ZoneInfo(timezone) if timezone else UTC):%Y-%m-%d %H:%M:%S.%f}"
+        wall = value.astimezone(ZoneInfo(timezone) if timezone else UTC).replace(tzinfo=None)
+        text = wall.isoformat(sep=" ", timespec="microseconds")
         return f"TIMESTAMP_NTZ '{text}'" if kind.typeName() == "timestamp_ntz" else f"TIMESTAMP '{text}Z'"
     return str(value)

@@ -57,8 +57,8 @@ def test_the_error_of_the_sketch(desk: Desk, good: str) -> None:
             "conections:",
             1,
             "unknown key 'conections' at the top level",
-            "did you mean connections? Known keys: connections, state, defaults, pipelines, spark, lease_ttl, variables, "
-            "include",
+            "did you mean connections? Known keys: connections, state, defaults, pipelines, spark, lease_ttl, "
+            "variables, include",
         ),
         (
             "500",
