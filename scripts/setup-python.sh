@@ -15,6 +15,8 @@ fi
 
 # The machine's own Python; a download of another one is a surprise, and fails behind a firewall.
 export UV_PYTHON_DOWNLOADS="${UV_PYTHON_DOWNLOADS:-never}"
+# Compiled once here, rather than at each start.
+export UV_COMPILE_BYTECODE="${UV_COMPILE_BYTECODE:-1}"
 # A virtual environment that happens to be active is not ours to fill.
 unset VIRTUAL_ENV
 

@@ -27,8 +27,9 @@ class Surroundings:
     """What a run takes from outside, so that tests can hand in their own."""
 
     root: Path
-    spark: Callable[[int | None], SparkSession]
-    """Takes the rows that are expected in all, where known: a small job wants a JVM that starts quickly."""
+    spark: Callable[[int | None, Callable[[str], None]], SparkSession]
+    """Takes the rows that are expected in all, where known (a small job wants a JVM that starts quickly), and somebody
+    to tell what has to be downloaded first."""
     now: Callable[[], datetime]
     new_id: Callable[[], str]
     secrets: tuple[str, ...] = ()
@@ -76,7 +77,7 @@ class Loader:
         spec, tally = self.spec, self.tally
         state = self.committer.announce(state.but(identity=spec.identity), intent, self.keeper.current)
         with tally.stage("spark"):
-            spark = self.around.spark(rows if tally.plan is None else tally.plan.rows)
+            spark = self.around.spark(rows if tally.plan is None else tally.plan.rows, tally.notice)
         with tally.stage("load", f"{spec.target.mode} into {spec.target.table}"), self.source.snapshot() as snapshot:
             request = ReadRequest(self.cursor, intent.after, intent.until, rows)
             batch = self.source.read(spark, request, snapshot)

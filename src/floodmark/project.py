@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -210,7 +210,7 @@ class Project:
     def _inspect(self, name: str) -> TargetState:
         return self._target(name).inspect(deep=True)
 
-    def _session(self, rows: int | None) -> SparkSession:
+    def _session(self, rows: int | None, tell: Callable[[str], None]) -> SparkSession:
         """One Spark for the project, a session of its own for each run: settings must not leak between them."""
         from floodmark.spark import open_session, own_session
 
@@ -219,7 +219,7 @@ class Project:
         if self._spark is None:
             needs = {connection.type for connection in self.spec.connections.values()}
             log_file = self._root / ".floodmark" / "logs" / "spark.log"
-            self._spark = open_session(self.spec.spark, needs=needs, log_file=log_file, rows=rows)
+            self._spark = open_session(self.spec.spark, needs=needs, log_file=log_file, rows=rows, tell=tell)
         return own_session(self._spark)
 
 

@@ -101,7 +101,6 @@ def open_session(
             return _beside(active, spec)
         java = find_java()
         settings = settings_for(spec, needs=list(needs), log_file=log_file, rows=rows, tell=tell)
-        tell(f"Starting Spark on {settings['spark.master']}")
         return _start(settings, log_file, java)
 
 

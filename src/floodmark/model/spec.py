@@ -130,9 +130,9 @@ class SparkSpec(Options):
 
 class PipelineSpec(Options):
     name: str
-    source: SourceSpec
-    change: ChangeSpec
-    target: TargetSpec
+    source: SourceSpec = Field(description="Where the rows come from.")
+    change: ChangeSpec = Field(description="How changes are found.")
+    target: TargetSpec = Field(description="Where the rows land.")
     transform: TransformSpec | None = Field(default=None, description="SQL or Python on the batch.")
     batch_rows: int = Field(
         default=1_000_000, ge=1, description="Rows per slice, each its own commit; ties are never cut apart."
@@ -179,10 +179,12 @@ class ProjectSpec(Options):
     """A whole floodmark.yml. `root` is the folder that relative paths start from."""
 
     root: str
-    connections: Mapping[str, ConnectionOptions]
-    pipelines: Mapping[str, PipelineSpec]
-    state: str | Mapping[str, Any] = "sqlite:///.floodmark/state.db"
-    spark: SparkSpec = SparkSpec()
+    connections: Mapping[str, ConnectionOptions] = Field(description="Databases and lakes, by name.")
+    pipelines: Mapping[str, PipelineSpec] = Field(description="One per table, by name.")
+    state: str | Mapping[str, Any] = Field(
+        default="sqlite:///.floodmark/state.db", description="Where the ledger is kept: a URL, or a map."
+    )
+    spark: SparkSpec = Field(default=SparkSpec(), description="The Spark session.")
     lease_ttl: Duration = Field(
         default=timedelta(seconds=30),
         description="How long a runner's lease on a table must stand still before another one may take over.",

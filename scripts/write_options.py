@@ -1,0 +1,104 @@
+"""Writes docs/options.md from the classes that check the options, so that it can't say anything else.
+
+python scripts/write_options.py           write it
+python scripts/write_options.py --print   show it
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, SecretStr
+from pydantic_core import PydanticUndefined
+
+from floodmark.model.duration import show_duration
+from floodmark.model.spec import (
+    FullSpec,
+    PipelineSpec,
+    ProjectSpec,
+    SequenceSpec,
+    SourceSpec,
+    SparkSpec,
+    TargetSpec,
+    TimestampSpec,
+    TransformSpec,
+)
+from floodmark.registry import Registry
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
+NOT_WRITTEN = {"name", "places", "root", "secrets"}
+
+
+def page() -> str:
+    sections: list[tuple[str, type[BaseModel]]] = [
+        ("Top level", ProjectSpec),
+        ("pipelines.NAME", PipelineSpec),
+        ("source", SourceSpec),
+        ("change, by: timestamp", TimestampSpec),
+        ("change, by: sequence", SequenceSpec),
+        ("change, by: none", FullSpec),
+        ("target", TargetSpec),
+        ("transform", TransformSpec),
+        ("spark", SparkSpec),
+    ]
+    registry = Registry.default()
+    sections += [(f"connections, type: {n}", registry.get("connection", n)) for n in registry.names("connection")]
+    lines = [
+        "# All options",
+        "",
+        "Generated from the classes that check them (`python scripts/write_options.py`).",
+        "",
+        "Beside these, `defaults:` takes the keys of a pipeline, `include:` other files, `variables:` values for",
+        "`${NAME}`. `${NAME}` and `${NAME:-default}` may stand in any value; `--var NAME=…` wins over the environment.",
+    ]
+    for title, options in sections:
+        lines += ["", f"## {title}", "", "| option | type | default | what it is |", "|---|---|---|---|"]
+        lines += list(rows(options))
+    return "\n".join(lines) + "\n"
+
+
+def rows(options: type[BaseModel]) -> Iterator[str]:
+    for name, field in options.model_fields.items():
+        if name not in NOT_WRITTEN:
+            yield f"| `{name}` | {shown_type(field.annotation)} | {default(field)} | {field.description or ''} |"
+
+
+def default(field: Any) -> str:
+    value = field.get_default(call_default_factory=True)
+    if field.is_required() or value is PydanticUndefined:
+        return "required"
+    if isinstance(value, timedelta):
+        return f"`{show_duration(value)}`"
+    if value in (None, (), {}) or isinstance(value, BaseModel):
+        return "–"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def shown_type(kind: Any) -> str:
+    if kind is timedelta:
+        return "duration"
+    if kind is SecretStr:
+        return "secret"
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return "section"
+    parts = [p for p in get_args(kind) if p not in (type(None), Ellipsis)]
+    if "Literal" in str(kind) and all(isinstance(p, str) for p in parts):
+        return ", ".join(f"`{p}`" for p in parts)
+    if str(kind).startswith("tuple"):
+        return "list"
+    if "Mapping" in str(kind) or str(kind).startswith("dict"):
+        return "text or map" if "str |" in str(kind) else "map"
+    names = {"str": "text", "int": "whole number", "bool": "true or false", "datetime": "time"}
+    found = list(dict.fromkeys(shown_type(p) for p in parts)) if parts else [getattr(kind, "__name__", str(kind))]
+    return " or ".join(names.get(name, name) for name in found)
+
+
+if __name__ == "__main__":
+    if "--print" in sys.argv:
+        print(page(), end="")
+    else:
+        PAGE.write_text(page())
