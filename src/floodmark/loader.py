@@ -49,6 +49,7 @@ class Loader:
     table: TableInfo
     cursor: Cursor | None
     ordinal: int
+    session: SparkSession | None = None
 
     def again(self, state: PipelineState, intent: Intent) -> PipelineState:
         """The same window and batch id as the run that died; a new ordinal only if the target would skip the old."""
@@ -76,8 +77,7 @@ class Loader:
     def _commit(self, state: PipelineState, intent: Intent, rows: int | None) -> PipelineState:
         spec, tally = self.spec, self.tally
         state = self.committer.announce(state.but(identity=spec.identity), intent, self.keeper.current)
-        with tally.stage("spark"):
-            spark = self.around.spark(rows if tally.plan is None else tally.plan.rows, tally.notice)
+        spark = self._spark(rows)
         with tally.stage("load", f"{spec.target.mode} into {spec.target.table}"), self.source.snapshot() as snapshot:
             request = ReadRequest(self.cursor, intent.after, intent.until, rows)
             batch = self.source.read(spark, request, snapshot)
@@ -86,3 +86,11 @@ class Loader:
             landed = self.committer.load(spark, batch, state, intent, self.cursor, self.keeper.current)
             tally.landed(landed)
         return self.committer.record(state, intent, landed, self.keeper.current)
+
+    def _spark(self, rows: int | None) -> SparkSession:
+        """Started when the first slice needs it, one for the run."""
+        if self.session is None:
+            with self.tally.stage("spark"):
+                expected = rows if self.tally.plan is None else self.tally.plan.rows
+                self.session = self.around.spark(expected, self.tally.notice)
+        return self.session

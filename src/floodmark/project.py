@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floodmark import config
-from floodmark.errors import ConfigError, Refused
+from floodmark.errors import ConfigError
 from floodmark.lease import standing, this_process
 from floodmark.loader import Surroundings
-from floodmark.model.ledger import PipelineState, gaps, reset
+from floodmark.model.ledger import PipelineState, gaps
 from floodmark.model.outcome import Health, PipelineStatus, RunRecord, RunResult, TargetState
 from floodmark.model.plan import RunPlan
-from floodmark.model.position import Position
 from floodmark.model.spec import ConnectionOptions, PipelineSpec, ProjectSpec, SparkSpec
 from floodmark.ports import EventSink, StateStore, SupportsHistory, SupportsLeases, Target
 from floodmark.registry import Registry
@@ -148,19 +147,11 @@ class Project:
 
     def set_mark(self, name: str, value: str) -> PipelineState:
         """The next run begins at this position; rows between the old mark and it are not loaded by it."""
-        return self._move(name, self._runner(name).position(value))
+        return self._runner(name).move(value)
 
     def reset(self, name: str, to: str | None = None) -> PipelineState:
         """The next run begins at the beginning, or at a position. In append it replaces what it loads again."""
-        return self._move(name, None if to is None else self._runner(name).position(to))
-
-    def _move(self, name: str, to: Position | None) -> PipelineState:
-        state = self.state(name)
-        if state is None:
-            if to is None:
-                raise Refused(f"pipeline {name} has no state: nothing to reset", pipeline=name)
-            state = PipelineState(pipeline=name)
-        return self.store.save(reset(state, to))
+        return self._runner(name).move(to)
 
     def close(self) -> None:
         if self._spark is not None:

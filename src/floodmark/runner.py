@@ -10,7 +10,7 @@ from floodmark.errors import FloodmarkError, SourceError
 from floodmark.lease import LeaseKeeper, NoLease, keep_lease, this_process
 from floodmark.loader import Loader, Surroundings
 from floodmark.model.event import Planned, RunFinished
-from floodmark.model.ledger import PipelineState
+from floodmark.model.ledger import PipelineState, advance, reset
 from floodmark.model.outcome import RunResult, TargetState
 from floodmark.model.plan import Look, RunPlan
 from floodmark.model.position import Position
@@ -56,8 +56,17 @@ class Runner:
         table, cursor = self._describe()
         return self._plan(self._started(state, cursor), table, cursor, full_refresh, lambda _: None)
 
-    def position(self, value: object) -> Position:
-        """A user's position, checked against the source."""
+    def move(self, value: object | None) -> PipelineState:
+        """Sets the mark to a user's position, or to the beginning. Under the lease, and only once ledger and target
+        agree: a commit that nobody has recorded yet would otherwise win over the reset."""
+        run_id, now = self._around.new_id(), self._around.now()
+        owner = this_process(run_id, now)
+        with keep_lease(self._store, self._target.resource, owner, ttl=self._around.lease_ttl) as keeper:
+            state, _ = self._reconciled(False)
+            to = None if value is None else self._position(value)
+            return self._store.save(reset(state, to), keeper.current)
+
+    def _position(self, value: object) -> Position:
         _, cursor = self._describe()
         if cursor is None:
             return self._change.position(value, Cursor(()))
@@ -182,13 +191,21 @@ class Runner:
         tally.plan = plan
         sink.emit(Planned(plan))
         state = state.but(look=plan.pending)
-        if not plan.nothing_new:
+        if plan.nothing_new:
+            state = self._advanced(state, plan)
+        else:
             for piece in slices(plan, self._spec, state, self._cut(cursor)):
                 if max_slices is not None and tally.slices >= max_slices:
                     tally.complete = False
                     break
                 state = loader.load(state, piece)
         return self._close(tally, keeper, state)
+
+    def _advanced(self, state: PipelineState, plan: RunPlan) -> PipelineState:
+        """A source that has gone quiet lets go of the rows above the mark, or each look would go over them again."""
+        if plan.proven is None or plan.proven == state.mark or plan.ahead is None:
+            return state
+        return advance(state, plan.proven, plan.ahead, self._around.now())
 
     def _recover(
         self, tally: Tally, keeper: LeaseKeeper | NoLease, full_refresh: bool

@@ -6,6 +6,7 @@ import pytest
 from tests.lab import Lab, ok
 
 from floodmark.errors import ConfigError, Refused
+from floodmark.testing.faults import FaultPlan
 
 
 def test_an_empty_table_writes_nothing_and_then_its_first_row_loads(lab: Lab) -> None:
@@ -82,6 +83,29 @@ def test_a_reset_in_append_replaces_what_it_loads_again(pg_lab: Lab) -> None:
     pg_lab.assert_equal()
     project.reset("orders")
     ok(project.run("orders"))
+    pg_lab.assert_equal()
+
+
+def test_a_reset_over_a_commit_that_nobody_recorded_stands(pg_lab: Lab) -> None:
+    """Killed between commit and ledger, then reset: the commit must not win over what the user asked for."""
+    pg_lab.fill(10)
+    faults = FaultPlan.of("store.save#2:before=error").registry()
+    assert not pg_lab.project(faults, mode="append").run("orders").success
+    project = pg_lab.project(mode="append")
+    project.reset("orders")
+    assert ok(project.run("orders")).rows.inserted == 10
+    pg_lab.assert_equal()
+
+
+def test_a_clustered_table_keeps_its_layout_through_a_full_refresh(pg_lab: Lab) -> None:
+    assert pg_lab.spark is not None
+    pg_lab.fill(3)
+    project = pg_lab.project(target="{connection: lake, table: orders, mode: upsert, keys: [id], cluster_by: [val]}")
+    ok(project.run("orders"))
+    ok(project.run("orders", full_refresh=True))
+    detail = pg_lab.spark.sql(f"DESCRIBE DETAIL delta.`{pg_lab.table}`").collect()[0]
+    assert detail["clusteringColumns"] == ["val"]
+    assert "deletionVectors" in detail["tableFeatures"]
     pg_lab.assert_equal()
 
 

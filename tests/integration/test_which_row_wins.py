@@ -70,6 +70,13 @@ def test_rows_above_the_bound_are_loaded_ahead_and_the_mark_waits(pg_lab: Lab) -
     assert mark.precedes(ahead.until)
     again = ok(project.run("orders"))
     assert again.nothing_new, "rows loaded ahead are recognised without Spark"
+    waited = pg_lab.project(change="{by: timestamp, column: updated_at, delay: 30m}")
+    assert ok(waited.run("orders")).nothing_new
+    moved = waited.store.get("orders")
+    assert moved is not None
+    assert moved.mark is not None
+    assert mark.precedes(moved.mark), "seen again unchanged and proven by now: the mark moves without a load"
+    assert moved.head == state.head
     pg_lab.execute("UPDATE orders SET val = 'late' WHERE id = 1")
     pg_lab.execute("INSERT INTO orders SELECT 7, 'a late commit', now() - interval '30 minutes'")
     ok(project.run("orders"))

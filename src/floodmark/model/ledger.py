@@ -144,8 +144,11 @@ def settle(
     proves_nothing = intent.mark == intent.after and intent.until != intent.mark
     added: tuple[Window, ...] = () if proves_nothing else (window,)
     if intent.mark != intent.until:
-        added += (window.but(after=intent.mark, until=intent.until, state="loaded", rows=None),)
-    kept = tuple(w for w in base.windows if w.state != "loaded")
+        # How many of a split window's rows lie above the mark is not known.
+        above = window.rows if proves_nothing else None
+        added += (window.but(after=intent.mark, until=intent.until, state="loaded", rows=above),)
+    # Of whole-table loads only the last says anything.
+    kept = tuple(w for w in base.windows if w.state != "loaded" and (w.after, w.until) != (None, None))
     settled = base.but(
         windows=fold(kept + added),
         intent=None,
@@ -154,6 +157,18 @@ def settle(
         rows_total=base.rows_total + (rows or 0),
     )
     return settled.but(reached=None) if _has_passed(settled.mark, settled.reached) else settled
+
+
+def advance(state: PipelineState, to: Position, ahead: Ahead | None, at: datetime) -> PipelineState:
+    """Rows that were loaded ahead were seen again, unchanged, and are proven now: the mark moves without a load. The
+    target's head stays behind, which costs a state rebuilt from it one re-read."""
+    if state.head is None:
+        return state
+    window = Window(
+        after=state.mark, until=to, state="committed", batch=state.head.batch, ordinal=state.head.ordinal, at=at
+    )
+    kept = tuple(w for w in state.windows if w.state != "loaded")
+    return state.but(windows=fold((*kept, window)), ahead=ahead)
 
 
 def fold(windows: tuple[Window, ...]) -> tuple[Window, ...]:

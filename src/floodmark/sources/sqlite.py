@@ -57,7 +57,9 @@ class SqliteSource:
                 raise SourceError(
                     f"there is no SQLite file {self._path}", declared_at=self._spec.at("source.connection")
                 )
-            self._db = sqlite3.connect(f"file:{self._path}?mode=rw", uri=True, isolation_level=None, timeout=LOCK_WAIT)
+            self._db = sqlite3.connect(
+                f"{self._path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=LOCK_WAIT
+            )
             self._db.create_function("floodmark_hash", -1, _hash_row, deterministic=True)
             self._db.create_aggregate("floodmark_sum", 1, _Sum)
         return self._db

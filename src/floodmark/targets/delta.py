@@ -95,8 +95,11 @@ class DeltaTarget:
         )
         if load.intent.full:
             writer = writer.mode("overwrite").option("overwriteSchema", "true")
+            # A new schema brings a new layout with it: what is not said again is gone.
             if self._spec.target.partition_by:
                 writer = writer.partitionBy(*self._spec.target.partition_by)
+            if self._spec.target.cluster_by:
+                writer = writer.clusterBy(*self._spec.target.cluster_by)
         elif load.intent.replaces:
             predicate = range_predicate(batch.schema, load)
             writer = writer.mode("overwrite").option("replaceWhere", predicate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -112,17 +112,17 @@ def read_log(path: str, app_ids: tuple[str, ...], *, deep: bool = False) -> Delt
         if not DeltaTable.is_deltatable(path):
             return None
         table = DeltaTable(path)
-        commits = _commits(table.history(None if deep else RECENT))
-        if not deep and len(commits) == RECENT and not any(c.head for c in commits):
-            commits = _commits(table.history())
-        return DeltaLog(
+        log = DeltaLog(
             table_id=str(table.metadata().id),
             version=table.version(),
-            commits=commits,
+            commits=_commits(table.history(None if deep else RECENT)),
             has_files=bool(table.file_uris()),
             columns=tuple(f.name for f in table.schema().fields),
             spent={app: table.transaction_version(app) or 0 for app in app_ids},
         )
+        if not deep and len(log.commits) == RECENT and not any(c.head for c in log.current()):
+            log = replace(log, commits=_commits(table.history()))
+        return log
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
