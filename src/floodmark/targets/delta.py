@@ -19,7 +19,7 @@ from floodmark.errors import TargetError
 from floodmark.model.outcome import Head, Landed, Load, TargetState
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
 from floodmark.targets.delta_log import DeltaLog, read_log
-from floodmark.targets.delta_sql import create_table, merge, range_predicate
+from floodmark.targets.delta_sql import cluster_table, create_table, merge, range_predicate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,6 +74,8 @@ class DeltaTarget:
             self._merge(spark, batch, load)
         else:
             self._write(batch, load)
+            if load.intent.full and self._spec.target.cluster_by:
+                spark.sql(cluster_table(self._path, self._spec.target))
         return self.find(load.intent.batch)
 
     # -- statements -----------------------------------------------------------------------------------------------
@@ -95,11 +97,8 @@ class DeltaTarget:
         )
         if load.intent.full:
             writer = writer.mode("overwrite").option("overwriteSchema", "true")
-            # A new schema brings a new layout with it: what is not said again is gone.
             if self._spec.target.partition_by:
                 writer = writer.partitionBy(*self._spec.target.partition_by)
-            if self._spec.target.cluster_by:
-                writer = writer.clusterBy(*self._spec.target.cluster_by)
         elif load.intent.replaces:
             predicate = range_predicate(batch.schema, load)
             writer = writer.mode("overwrite").option("replaceWhere", predicate)

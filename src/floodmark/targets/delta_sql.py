@@ -37,6 +37,11 @@ def create_table(path: str, batch: DataFrame, spec: TargetSpec) -> str:
     return f"CREATE TABLE IF NOT EXISTS {table_at(path)} ({columns}) USING DELTA{layout}{properties}"
 
 
+def cluster_table(path: str, spec: TargetSpec) -> str:
+    """An overwrite takes the clustering off a table, and the writer's own clusterBy does not put it back."""
+    return f"ALTER TABLE {table_at(path)} CLUSTER BY ({', '.join(map(quote, spec.cluster_by))})"
+
+
 def merge(path: str, batch: str, schema: StructType, keys: Sequence[str], cursor: Sequence[str]) -> str:
     """The higher cursor wins; at equal cursors the later read does, if it says anything new: rows that were read again
     only because they lie above the mark are neither rewritten nor counted."""
