@@ -86,11 +86,12 @@ def jobs_of_a_run(shop: Shop) -> tuple[int, int]:
     """Spark jobs of one incremental run: ours, and Delta's own reads of its log."""
     events = shop.folder / "events"
     events.mkdir(exist_ok=True)
-    shop.declare(f"spark: {{config: {{spark.eventLog.enabled: true, spark.eventLog.dir: 'file://{events}'}}}}\n")
+    logged = f"spark.eventLog.enabled: true, spark.eventLog.compress: false, spark.eventLog.dir: 'file://{events}'"
+    shop.declare(f"spark: {{config: {{{logged}}}}}\n")
     shop.change(8000, 2000)
     command(shop.folder, "run", "orders")
     ours = theirs = 0
-    for path in sorted(p for p in events.rglob("*") if p.is_file()):
+    for path in sorted(p for p in events.rglob("events_*") if p.is_file()):
         for line in path.read_text().splitlines():
             event = json.loads(line)
             if event["Event"] != "SparkListenerJobStart":

@@ -98,6 +98,7 @@ class Committer:
             epoch=epoch,
             run=intent.run,
             at=self.now(),
+            ahead=intent.ahead,
             identity=self.spec.identity,
         )
 
@@ -108,6 +109,9 @@ def first_line(error: BaseException) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in lines:
         if "floodmark:" in line:
-            return line[line.index("floodmark:") + len("floodmark:") :].strip().rstrip(".")
+            said = line[line.index("floodmark:") + len("floodmark:") :]
+            return said.partition("SQLSTATE")[0].strip().rstrip(".")
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    if not causes and len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        causes = [lines[1].removeprefix(":").strip()]
     return (causes[-1] if causes else lines[0])[:400]

@@ -33,6 +33,10 @@ class Place:
         return f"{self.file}:{self.line}"
 
 
+SHORTEST_SECRET = 4
+"""A password of three letters stands in half of all words: hiding them would hide the message, not the password."""
+
+
 class FloodmarkError(Exception):
     exit_code = 1
 
@@ -114,5 +118,6 @@ class TransformError(FloodmarkError):
 def redact(text: str, secrets: Iterable[str]) -> str:
     """Secrets are never printed, logged or stored, whoever put them into a message."""
     for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "***")
+        if len(secret) >= SHORTEST_SECRET:
+            text = text.replace(secret, "***")
     return text

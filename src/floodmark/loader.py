@@ -52,8 +52,12 @@ class Loader:
     session: SparkSession | None = None
 
     def again(self, state: PipelineState, intent: Intent) -> PipelineState:
-        """The same window and batch id as the run that died; a new ordinal only if the target would skip the old."""
-        self.tally.notice("the last run was cut off before its commit: its window is loaded now")
+        """The load that was begun and did not land. Append does the same window again under the same batch id and
+        ordinal: whoever else still tries it, one of them lands. Other modes read from the mark anyway, under the same
+        ordinal too, since it was not used up."""
+        if self.spec.target.mode != "append":
+            return state.but(intent=None)
+        self.tally.notice("the last load did not land: its window is loaded now")
         if intent.ordinal < self.ordinal:
             intent = intent.but(ordinal=self.ordinal)
         self.ordinal = intent.ordinal + 1

@@ -203,10 +203,13 @@ class Project:
 
     def _session(self, rows: int | None, tell: Callable[[str], None]) -> SparkSession:
         """One Spark for the project, a session of its own for each run: settings must not leak between them."""
-        from floodmark.spark import open_session, own_session
+        from floodmark.spark import SESSION_SETTINGS, open_session, own_session
 
         if self._given_spark is not None:
-            return own_session(self._given_spark)
+            session = own_session(self._given_spark)
+            for name, value in SESSION_SETTINGS.items():
+                session.conf.set(name, value)
+            return session
         if self._spark is None:
             needs = {connection.type for connection in self.spec.connections.values()}
             log_file = self._root / ".floodmark" / "logs" / "spark.log"
@@ -264,12 +267,14 @@ def validate(
 ) -> ProjectSpec:
     """Offline: opens no connection and needs no Java."""
     registry = registry or Registry.default()
-    return config.load_project(
+    spec = config.load_project(
         path,
         connection_class=lambda name: registry.get("connection", name),
         connection_types=lambda: registry.names("connection"),
         variables=variables,
     )
+    create_state_store(spec.state, root=spec.root, registry=registry, inspect=lambda _: TargetState(exists=False))
+    return spec
 
 
 def schema(registry: Registry | None = None) -> dict[str, Any]:

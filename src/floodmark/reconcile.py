@@ -64,6 +64,7 @@ def _settled(state: PipelineState, landed: Landed) -> Reconciled:
 
 def _without_head(spec: PipelineSpec, state: PipelineState | None, target: TargetState, deep: Deep) -> Reconciled:
     if target.landed:
+        _refuse_wiped(spec, target, "its own history")
         adopted = _adopt(spec, state, deep())
         return Reconciled(adopted, ("the state was rebuilt from the target",), True)
     if target.has_rows:
@@ -85,23 +86,30 @@ def _present(spec: PipelineSpec, state: PipelineState, target: TargetState) -> L
     """The newest of our commits that the target holds, or a refusal."""
     assert state.head is not None  # noqa: S101 - the caller has looked
     table = spec.target.table
-    trouble = None
     if not target.exists:
-        trouble = f"the target table {table} is gone"
-    elif state.head.table_id is not None and target.table_id != state.head.table_id:
-        trouble = f"the target table {table} is not the one that was loaded: it was dropped and created again"
-    elif target.wiped_by is not None:
-        trouble = f"the target table {table} was emptied by somebody else ({target.wiped_by})"
-    elif not target.landed:
-        trouble = f"the target table {table} holds none of this pipeline's commits any more"
-    elif state.rows_total and not target.has_rows:
-        trouble = f"the target table {table} is empty, though {state.rows_total:,} rows were loaded into it"
-    if trouble is None:
-        return target.landed[0]
-    raise Refused(
-        f"{trouble}, while the state says it is loaded up to {state.mark or 'its end'}",
+        raise _gone(spec, f"the target table {table} is gone", "the state")
+    if state.head.table_id is not None and target.table_id != state.head.table_id:
+        again = "is not the one that was loaded: it was dropped and created again"
+        raise _gone(spec, f"the target table {table} {again}", "the state")
+    if not target.landed:
+        raise _gone(spec, f"the target table {table} holds none of this pipeline's commits any more", "the state")
+    _refuse_wiped(spec, target, "the state")
+    return target.landed[0]
+
+
+def _refuse_wiped(spec: PipelineSpec, target: TargetState, witness: str) -> None:
+    table = spec.target.table
+    if target.wiped_by is not None:
+        raise _gone(spec, f"the target table {table} was emptied by somebody else ({target.wiped_by})", witness)
+    if not target.has_rows and any(landed.rows.loaded for landed in target.landed):
+        raise _gone(spec, f"the target table {table} is empty", witness)
+
+
+def _gone(spec: PipelineSpec, trouble: str, witness: str) -> Refused:
+    return Refused(
+        f"{trouble}, while {witness} says that rows were loaded into it",
         pipeline=spec.name,
-        table=table,
+        table=spec.target.table,
         declared_at=spec.at("target"),
         hint=_ways(
             f"floodmark run {spec.name} --full-refresh     load everything again",

@@ -119,3 +119,31 @@ def test_debug_shows_the_traceback_without_the_password(world: Lab) -> None:
     done = run_cli("run", "orders", "--debug", cwd=world.root, code=2)
     assert "Traceback" in done.stderr
     assert PASSWORD not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://ro:Sup@erS3cret/w:rd@localhost:1/x", "postgresql://ro:pw@localhost:99x/x"]
+)
+def test_a_url_that_can_not_be_split_is_never_shown(world: Lab, url: str) -> None:
+    edit(world, world.url, url)
+    text = said_by(world, 2)
+    assert "percent-encode" in text
+    for part in ("Sup", "erS3cret", "w:rd", "ers3cret"):
+        assert part not in text
+
+
+def test_a_target_folder_that_can_not_be_written_is_known_before_anything_is_read(world: Lab) -> None:
+    (world.root / "lake").write_text("a file")
+    assert "lake is not a folder" in said_by(world, 1, "plan")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("delay: 0s}", "delay: 0s, timezone: Mars/Phobos}", "is not a time zone"),
+        ("state: sqlite:///state.db", "state: redis://x", "unknown state backend 'redis'"),
+    ],
+)
+def test_zones_and_stores_are_checked_offline(world: Lab, old: str, new: str, words: str) -> None:
+    edit(world, old, new)
+    assert words in said_by(world, 2, "validate")

@@ -69,6 +69,15 @@ def test_change_none_replaces_the_whole_table_each_time(lab: Lab) -> None:
     lab.assert_equal()
 
 
+def test_a_full_load_that_failed_is_done_once_by_the_next_run(pg_lab: Lab) -> None:
+    pg_lab.fill(2)
+    declared = {"change": "{by: none}", "target": "{connection: lake, table: orders, mode: replace}"}
+    faults = FaultPlan.of("target.load:before=error").registry()
+    assert not pg_lab.project(faults, **declared).run("orders").success
+    result = ok(pg_lab.project(**declared).run("orders"))
+    assert (result.rows.inserted, result.slices) == (2, 1)
+
+
 def test_a_reset_in_append_replaces_what_it_loads_again(pg_lab: Lab) -> None:
     """Reset means: read these rows again. Doubling them would not be what anybody meant."""
     pg_lab.fill(30)

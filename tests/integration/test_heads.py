@@ -74,6 +74,15 @@ def test_a_target_that_was_emptied_is_refused(loaded: tuple[Lab, Project]) -> No
     refused(project, "was emptied by somebody else (DELETE at version 4)")
 
 
+def test_an_emptied_target_is_refused_even_when_the_state_is_gone(loaded: tuple[Lab, Project]) -> None:
+    """Rebuilt from the target's history, the mark would leave all earlier rows out for ever."""
+    lab, project = loaded
+    assert lab.spark is not None
+    lab.spark.sql(f"DELETE FROM delta.`{lab.table}`").collect()
+    project.store.delete("orders")
+    refused(project, "was emptied by somebody else (DELETE at version 4), while its own history says")
+
+
 def test_rows_deleted_by_somebody_else_are_their_business(loaded: tuple[Lab, Project]) -> None:
     lab, project = loaded
     assert lab.spark is not None
@@ -140,10 +149,10 @@ def test_a_target_with_rows_and_no_known_window_is_refused(pg_lab: Lab) -> None:
 
 
 def test_state_in_the_target_needs_no_store(pg_lab: Lab) -> None:
-    """`state: target:` — the target's own commits are the ledger."""
+    """`state: target:` — the target's own commits are the ledger, and recognise a quiet source."""
     pg_lab.state = "'target:'"
     for start in (1, 11):
-        project = pg_lab.project(mode="append")
+        project = pg_lab.project()
         pg_lab.fill(10, start=start)
         assert ok(project.run("orders")).rows.inserted == 10
         assert ok(project.run("orders")).nothing_new

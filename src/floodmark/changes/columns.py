@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from floodmark.errors import ConfigError, Place
 from floodmark.model.position import Position, Scalar
@@ -23,7 +23,8 @@ def find_column(table: TableInfo, name: str, declared_at: Place | None) -> Colum
     column = table.column(name)
     if column is not None:
         return column
-    close = get_close_matches(name, table.names, n=1)
+    same = [known for known in table.names if known.casefold() == name.casefold()]
+    close = same or get_close_matches(name, table.names, n=1)
     guess = f"did you mean {close[0]}? " if close else ""
     raise ConfigError(
         f'column "{name}" is not in {table.name}',
@@ -73,15 +74,3 @@ def _parse(part: object, column: Column, cursor: Cursor, declared_at: Place | No
             f'{text!r} is not {wanted}, which column "{column.name}" needs', column=column.name, declared_at=declared_at
         ) from error
     return text
-
-
-def check_zone(name: str | None, declared_at: Place | None) -> str | None:
-    if name is None:
-        return None
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise ConfigError(
-            f"{name!r} is not a time zone", declared_at=declared_at, hint="use a name such as Europe/Berlin or UTC"
-        ) from error
-    return name

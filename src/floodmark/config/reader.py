@@ -41,7 +41,7 @@ def read_yaml(file: str) -> str:
             data = stream.read()
     except OSError as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()
-        hint = "`floodmark init` writes a floodmark.yml" if isinstance(error, FileNotFoundError) else None
+        hint = "name it with -f, or go to its folder" if isinstance(error, FileNotFoundError) else None
         raise ConfigError(f"can't read {file}: {reason}", declared_at=Place(file, 1), hint=hint) from None
     try:
         return data.decode("utf-8-sig")

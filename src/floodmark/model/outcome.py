@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from floodmark.model.ledger import Intent
+from floodmark.model.ledger import Ahead, Intent
 from floodmark.model.position import Position, StoredPosition
 from floodmark.model.record import Record
 
@@ -30,6 +30,8 @@ class Head(Record):
     epoch: int
     run: str
     at: datetime
+    ahead: Ahead | None = None
+    """Recognises the rows that were loaded above the mark, for a state that is rebuilt from here."""
     identity: dict[str, Any] = Field(default_factory=dict)
 
 

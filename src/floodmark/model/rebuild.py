@@ -92,6 +92,7 @@ def _intent(head: Head) -> Intent:
         lane=head.lane,
         run=head.run,
         full=head.full,
+        ahead=head.ahead,
     )
 
 

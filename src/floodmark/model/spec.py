@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from floodmark.errors import Place
 from floodmark.model.duration import Duration
@@ -70,6 +71,14 @@ class TimestampSpec(CursorOptions):
 
     by: Literal["timestamp"] = Field(description="Follow a modified-at column.")
     timezone: str | None = Field(default=None, description="Zone of a zone-less column, e.g. Europe/Berlin.")
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, name: str | None) -> str | None:
+        try:
+            return None if name is None else ZoneInfo(name).key
+        except (ZoneInfoNotFoundError, ValueError):
+            raise ValueError(f"{name!r} is not a time zone: use a name such as Europe/Berlin or UTC") from None
 
 
 class SequenceSpec(CursorOptions):

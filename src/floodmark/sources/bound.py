@@ -49,6 +49,11 @@ def later_of(mark: Position | None, bound: Position | None) -> Position | None:
     """A bound never moves the mark back. Text has no order here: it comes from the highest value above the mark."""
     if bound is None:
         return mark
-    if mark is None or not (mark.is_comparable and bound.is_comparable):
+    if mark is None or isinstance(mark.values[0], str) or isinstance(bound.values[0], str):
         return bound
-    return bound if mark.precedes(bound) else mark
+    # A bound on a clock is a prefix of the cursor: its first value decides, whatever kind the others are of.
+    return bound if mark.values[:1] < bound.values[:1] or _follows(bound, mark) else mark
+
+
+def _follows(bound: Position, mark: Position) -> bool:
+    return bound.is_comparable and mark.is_comparable and mark.precedes(bound)

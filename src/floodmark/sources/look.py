@@ -8,7 +8,7 @@ from datetime import datetime
 
 from floodmark.model.ledger import Ahead, PendingLook
 from floodmark.model.plan import Guarantee, Look
-from floodmark.model.position import Position, Scalar
+from floodmark.model.position import Position
 from floodmark.ports import LookRequest
 from floodmark.sources.sql import CursorSql, Fetch
 
@@ -30,13 +30,10 @@ class Probe:
     """Of whole rows, over those of a WHERE."""
 
     def look(self, request: LookRequest, clock: datetime, bound: Bound, guarantee: Guarantee) -> Look:
-        values = self.fetch(self.sql.highest(request.after))
+        values = self.fetch(self.sql.highest(request.after, None))
         highest = None if values is None else Position.after(*values)
-        proven, pending = bound(highest)
-        if values is None or highest is None:
-            proven = request.after
-        elif proven is not None and (proven == highest or _is_beyond(proven, highest)):
-            proven = self._closed(request, values) if request.rereads else highest
+        limit, pending = bound(highest)
+        proven = self._mark(request, limit)
         rows = 0 if values is None else self.number(self.sql.count(request.after, None))
         return Look(
             clock=clock,
@@ -50,13 +47,18 @@ class Probe:
             ahead=self._memo(proven) if request.rereads else None,
         )
 
-    def _closed(self, request: LookRequest, values: tuple[Scalar, ...]) -> Position | None:
-        """Keep the mark at the highest value rather than beyond it: a row that changes again within the same tick, or
-        gets the value late from an application's clock, is then still found. The mark never moves further than the
-        rows do, for the same reason."""
+    def _mark(self, request: LookRequest, limit: Position | None) -> Position | None:
+        """The mark moves no further than the rows below the bound do: a value that an application fills in late, from
+        its own clock, is then still found. Where rows may be read twice it stays *at* the highest of them rather than
+        beyond it, for a row that changes again within the same tick."""
+        values = None if limit is None else self.fetch(self.sql.highest(request.after, limit))
+        if values is None:
+            return request.after
+        if not request.rereads:
+            return Position.after(*values)
         within = request.after is not None and request.after.values[0] == values[0]
         floor = request.after if within else Position.before(values[0])
-        ties = self.number(self.sql.count(floor, None))
+        ties = self.number(self.sql.count(floor, limit))
         return floor if ties <= MOST_TIES else Position.after(*values)
 
     def _is_unchanged(self, request: LookRequest, rows: int) -> bool:
@@ -67,7 +69,3 @@ class Probe:
     def _memo(self, proven: Position | None) -> Ahead:
         where = self.sql.bounds(proven, None)
         return Ahead(count=self.number(self.sql.count(proven, None)), checksum=self.checksum(where))
-
-
-def _is_beyond(proven: Position, highest: Position) -> bool:
-    return proven.is_comparable and highest.is_comparable and highest.precedes(proven)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from floodmark.errors import ConfigError, SourceError
+from floodmark.errors import SourceError
 from floodmark.model.plan import Look
 from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import PipelineSpec
@@ -19,7 +18,16 @@ from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound
 from floodmark.sources.look import Probe
 from floodmark.sources.postgres_connection import PostgresConnection
-from floodmark.sources.sql import CursorSql, local_time, next_cut, quote, split_name, text_literal, utc_time
+from floodmark.sources.sql import (
+    CursorSql,
+    local_time,
+    next_cut,
+    quote,
+    split_name,
+    text_literal,
+    unknown_table,
+    utc_time,
+)
 
 if TYPE_CHECKING:
     import psycopg
@@ -55,7 +63,7 @@ ORDER BY a.attnum
 
 _TABLES = """
 SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT LIKE 'pg\\_%%' AND n.nspname <> 'information_schema'
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema'
 ORDER BY 1 LIMIT 500
 """
 
@@ -94,24 +102,11 @@ class PostgresSource:
     def describe(self) -> TableInfo:
         found = self._rows(_COLUMNS, self._table)
         if not found:
-            raise self._unknown_table()
+            names = [row[0] for row in self._rows(_TABLES)]
+            raise unknown_table(self._name, self._connection.where, names, self._spec.at("source.table"))
         columns = tuple(_column(name, declared, notnull, modifier) for name, declared, notnull, modifier, _ in found)
         keys = sorted((place, name) for name, _, _, _, place in found if place)
         return TableInfo(self._name, columns, tuple(name for _, name in keys))
-
-    def _unknown_table(self) -> ConfigError:
-        names = [row[0] for row in self._rows(_TABLES.replace("%%", "%"))]
-        by_short = {name.partition(".")[2]: name for name in names}
-        short = get_close_matches(split_name(self._name)[-1], by_short, n=1)
-        close = get_close_matches(self._name, names, n=1) or [by_short[name] for name in short]
-        guess = f"did you mean {close[0]}? " if close else ""
-        shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
-        return ConfigError(
-            f"there is no table {self._name} in {self._connection.where}",
-            table=self._name,
-            declared_at=self._spec.at("source.table"),
-            hint=f"{guess}Tables there: {shown or 'none that this role can see'}",
-        )
 
     def count_nulls(self, columns: Sequence[str]) -> int:
         where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)

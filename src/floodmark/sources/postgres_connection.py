@@ -31,9 +31,7 @@ class PostgresConnection(ConnectionOptions):
         if self.url is None and not (self.host and self.database):
             raise ValueError("set `url`, or `host` and `database`")
         if self.url is not None:
-            scheme = urlsplit(self.url.get_secret_value()).scheme
-            if scheme not in ("postgresql", "postgres"):
-                raise ValueError("the url must begin with postgresql://")
+            _check_url(self.url.get_secret_value())
         return self
 
     @property
@@ -96,6 +94,19 @@ class PostgresConnection(ConnectionOptions):
             raise SourceError(f"can't connect to Postgres at {self.where}: {_reason(error)}") from error
         db.read_only = True
         return db
+
+
+def _check_url(text: str) -> None:
+    """Nothing of a url that can't be split is ever shown: what looks like its host may be half of the password."""
+    if text.partition("://")[0] not in ("postgresql", "postgres"):
+        raise ValueError("the url must begin with postgresql://")
+    try:
+        url = urlsplit(text)
+        port = url.port
+    except ValueError:
+        raise ValueError("the url's port is not a number, or its password is not percent-encoded") from None
+    if port == 0 or "@" in url.path + url.query + url.fragment or (url.username or "").count("@"):
+        raise ValueError("the url can't be split: percent-encode the password (@ is %40, / is %2F, : is %3A)")
 
 
 def _reason(error: Exception) -> str:

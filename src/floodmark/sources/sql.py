@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
+from floodmark.errors import ConfigError, Place
 from floodmark.model.position import Position, Scalar
 from floodmark.model.table import Column, Cursor
 
@@ -32,6 +34,21 @@ def split_name(name: str) -> list[str]:
         else:
             part += char
     return [*parts, part]
+
+
+def unknown_table(name: str, where: str, names: Sequence[str], declared_at: Place | None) -> ConfigError:
+    """Says what exists instead; a table may be misspelt with or without its schema."""
+    by_short = {known.rpartition(".")[2]: known for known in names}
+    short = get_close_matches(split_name(name)[-1], by_short, n=1)
+    close = get_close_matches(name, names, n=1) or [by_short[found] for found in short]
+    guess = f"did you mean {close[0]}? " if close else ""
+    shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+    return ConfigError(
+        f"there is no table {name} in {where}",
+        table=name,
+        declared_at=declared_at,
+        hint=f"{guess}Tables there: {shown or 'none that can be seen'}",
+    )
 
 
 def local_time(moment: datetime, cursor: Cursor) -> datetime:
@@ -83,9 +100,9 @@ class CursorSql:
     def count(self, after: Position | None, until: Position | None) -> str:
         return f"SELECT count(*) FROM {self.table} WHERE {self.bounds(after, until)}"
 
-    def highest(self, after: Position | None) -> str:
+    def highest(self, after: Position | None, until: Position | None) -> str:
         order = ", ".join(f"{quote(name)} DESC" for name in self.cursor.names)
-        return f"SELECT {self.columns} FROM {self.table} WHERE {self.bounds(after, None)} ORDER BY {order} LIMIT 1"
+        return f"SELECT {self.columns} FROM {self.table} WHERE {self.bounds(after, until)} ORDER BY {order} LIMIT 1"
 
     def nth(self, after: Position | None, until: Position | None, offset: int) -> str:
         where = self.bounds(after, until)

@@ -3,11 +3,11 @@ is in the middle of writing."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,15 +23,26 @@ from floodmark.model.table import Column, Cursor, TableInfo
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound, floor_to, later_of
 from floodmark.sources.look import Probe
-from floodmark.sources.sql import CursorSql, local_time, next_cut, quote, split_name, text_literal, utc_time
-from floodmark.sources.sqlite_time import TimeForm, detect_form, parse_time
-from floodmark.sources.sqlite_types import as_text, type_of
+from floodmark.sources.sql import (
+    CursorSql,
+    local_time,
+    next_cut,
+    quote,
+    text_literal,
+    unknown_table,
+    utc_time,
+)
+from floodmark.sources.sqlite_time import TimeForm, detect_form, misfitting, parse_time
+from floodmark.sources.sqlite_types import as_text, type_of, typed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LOCK_WAIT = 2.0
 """Seconds to wait for a writer to finish before the look goes on without proof."""
+
+
+_TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
 
 
 class SqliteConnection(ConnectionOptions):
@@ -72,26 +83,18 @@ class SqliteSource:
 
     @property
     def _table(self) -> str:
-        return ".".join(quote(part) for part in split_name(self._name))
+        """SQLite has no schemas: a dot is part of the name."""
+        return quote(self._name)
 
     def describe(self) -> TableInfo:
-        found = self._rows(f"PRAGMA table_info({quote(split_name(self._name)[-1])})")
+        # table_xinfo has the generated columns too (2 and 3); 1 is hidden in a virtual table.
+        found = [row[:6] for row in self._rows(f"PRAGMA table_xinfo({self._table})") if row[6] != 1]
         if not found:
-            raise self._unknown_table()
+            names = [row[0] for row in self._rows(_TABLES)]
+            raise unknown_table(self._name, self._path.name, names, self._spec.at("source.table"))
         columns = tuple(_column(name, declared, bool(notnull), pk) for _, name, declared, notnull, _, pk in found)
         keys = sorted((pk, name) for _, name, _, _, _, pk in found if pk)
         return TableInfo(self._name, columns, tuple(name for _, name in keys))
-
-    def _unknown_table(self) -> ConfigError:
-        names = [row[0] for row in self._rows("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
-        close = get_close_matches(self._name, names, n=1)
-        guess = f"did you mean {close[0]}? " if close else ""
-        return ConfigError(
-            f"there is no table {self._name} in {self._path.name}",
-            table=self._name,
-            declared_at=self._spec.at("source.table"),
-            hint=f"{guess}Tables of {self._path.name}: {', '.join(sorted(names)) or 'none'}",
-        )
 
     def count_nulls(self, columns: Sequence[str]) -> int:
         where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
@@ -106,12 +109,19 @@ class SqliteSource:
 
     def look(self, request: LookRequest) -> Look:
         cursor = request.cursor
+        if cursor.timezone is not None:
+            raise ConfigError(
+                "SQLite keeps no zones, so `timezone` can't be used here",
+                declared_at=self._spec.at("change.timezone"),
+                hint="store times in UTC, or follow the text itself with `by: sequence`",
+            )
         probe = Probe(
             self._cursor_sql(cursor),
             lambda statement: self._fetch(statement, cursor),
             lambda statement: int(self._rows(statement)[0][0]),
             self._checksum,
         )
+        self._refuse_misfits(cursor, request.after)
         clock, guarantee = self._fence(request.delay)
 
         def bound(highest: Position | None) -> tuple[Position | None, PendingLook | None]:
@@ -126,6 +136,9 @@ class SqliteSource:
     def _fence(self, delay: timedelta) -> tuple[datetime, Guarantee]:
         """The clock while nobody writes. Whoever writes later reads a later clock, or is not fenced anywhere."""
         db = self._connect()
+        if not os.access(self._path, os.W_OK):
+            # SQLite would take a read transaction for it and not complain.
+            return datetime.now(UTC), delayed(delay, "the file is read-only, so its write lock can't be had")
         try:
             db.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
@@ -149,13 +162,28 @@ class SqliteSource:
     def _cursor_sql(self, cursor: Cursor) -> CursorSql:
         for column in cursor.columns:
             if column.kind == "timestamp" and column.name not in self._forms:
-                name = quote(column.name)
-                ends = [
-                    self._rows(f"SELECT {name} FROM {self._table} WHERE {name} IS NOT NULL ORDER BY {name} {d} LIMIT 1")
-                    for d in ("ASC", "DESC")
-                ]
-                self._forms[column.name] = detect_form([row[0][0] for row in ends if row], self._name, column.name)
+                self._forms[column.name] = self._form(column)
         return CursorSql(self._table, cursor, self._literal)
+
+    def _form(self, column: Column) -> TimeForm:
+        name = quote(column.name)
+        top = self._rows(f"SELECT {name} FROM {self._table} WHERE {name} IS NOT NULL ORDER BY {name} DESC LIMIT 1")
+        return detect_form(top[0][0], self._name, column.name) if top else TimeForm()
+
+    def _refuse_misfits(self, cursor: Cursor, after: Position | None) -> None:
+        """Another form sorts apart from its time, and its rows would be lost. On the day of the mark and later they may
+        be anywhere; numbers sort below all text."""
+        for place, column in enumerate(cursor.columns):
+            if column.kind != "timestamp":
+                continue
+            name, form = quote(column.name), self._forms[column.name]
+            where = form.misfit(name)
+            if place == 0 and after is not None and isinstance(after.values[0], datetime):
+                day = text_literal(form.render(after.values[0])[:10])
+                where = f"({name} >= {day} OR {name} < '') AND {where}"
+            found = self._rows(f"SELECT {name} FROM {self._table} WHERE {where} LIMIT 1")
+            if found:
+                raise misfitting(found[0][0], form, self._name, column.name)
 
     def _literal(self, value: Scalar, column: Column, cursor: Cursor) -> str:
         if isinstance(value, datetime):
@@ -171,7 +199,7 @@ class SqliteSource:
 
     def _scalar(self, value: object, column: Column, cursor: Cursor) -> Scalar:
         if column.kind == "timestamp":
-            detect_form([value], self._name, column.name)
+            detect_form(value, self._name, column.name)
             return utc_time(parse_time(str(value)), cursor)
         if column.kind == "integer" and not isinstance(value, int):
             raise SourceError(
@@ -190,8 +218,6 @@ class SqliteSource:
         yield None
 
     def read(self, spark: SparkSession, request: ReadRequest, snapshot: str | None) -> DataFrame:  # noqa: ARG002
-        from pyspark.sql import functions as F
-
         table = self.describe()
         where = "1=1"
         if request.cursor is not None:
@@ -207,12 +233,7 @@ class SqliteSource:
                 "customSchema": ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in wire.items()),
             },
         )
-        return text.select(
-            *(
-                F.col(f"`{c.name.replace('`', '``')}`").cast(type_of(c.declared).spark).alias(c.name)
-                for c in table.columns
-            )
-        )
+        return text.select(*(typed(column, self._name) for column in table.columns))
 
 
 def _column(name: str, declared: str, notnull: bool, pk: int) -> Column:

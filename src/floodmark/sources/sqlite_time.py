@@ -11,6 +11,9 @@ from floodmark.errors import SourceError
 _FORM = re.compile(r"\d{4}-\d\d-\d\d([ T])\d\d:\d\d(?::\d\d(?:\.(\d+))?)?(Z|[+-]00:?00)?")
 
 
+EXAMPLE = datetime(2026, 11, 15, 10, 0, 0, 120000)
+
+
 @dataclass(frozen=True)
 class TimeForm:
     """With a suffix behind it ('Z'), a fraction sorts rightly only while all values have the same number of digits;
@@ -33,22 +36,21 @@ class TimeForm:
             return f"{text}.{fraction}".rstrip("0").rstrip(".") if moment.microsecond else text
         return f"{text}.{fraction:<0{self.digits}}"[: len(text) + 1 + self.digits].rstrip(".") + self.suffix
 
+    def misfit(self, name: str) -> str:
+        """A condition on values of another form than this one."""
+        tests = [f"typeof({name}) <> 'text'", f"substr({name}, 11, 1) <> '{self.separator}'"]
+        if self.suffix:
+            length = 19 + (self.digits + 1 if self.digits else 0) + len(self.suffix)
+            tests += [f"length({name}) <> {length}", f"substr({name}, -{len(self.suffix)}) <> '{self.suffix}'"]
+        else:
+            tests += [
+                f"substr({name}, 12) GLOB '*[^0-9:.]*'",
+                f"(instr({name}, '.') > 0 AND length({name}) - instr({name}, '.') > 6)",
+            ]
+        return f"{name} IS NOT NULL AND ({' OR '.join(tests)})"
 
-def detect_form(values: list[object], table: str, column: str) -> TimeForm:
-    """From the lowest and highest values of a column; refuses what does not sort like time."""
-    forms = {_form_of(value, table, column) for value in values if value is not None}
-    if len({(f.separator, f.suffix, f.digits if f.suffix else 0) for f in forms}) > 1:
-        shown = " and ".join(repr(v) for v in values)
-        raise SourceError(
-            f'column "{column}" of {table} mixes forms of time that do not sort together: {shown}',
-            table=table,
-            column=column,
-            hint="store one form, such as 2026-11-15 10:00:00.000000",
-        )
-    return forms.pop() if forms else TimeForm()
 
-
-def _form_of(value: object, table: str, column: str) -> TimeForm:
+def detect_form(value: object, table: str, column: str) -> TimeForm:
     match = _FORM.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         numeric = isinstance(value, int | float)
@@ -63,6 +65,16 @@ def _form_of(value: object, table: str, column: str) -> TimeForm:
         )
     separator, fraction, suffix = match.groups()
     return TimeForm(separator, suffix or "", len(fraction or ""))
+
+
+def misfitting(value: object, form: TimeForm, table: str, column: str) -> SourceError:
+    return SourceError(
+        f'column "{column}" of {table} holds {value!r}, which does not sort with {form.render(EXAMPLE)!r}',
+        table=table,
+        column=column,
+        value=value,
+        hint="store one form, with at most 6 digits of a second, such as 2026-11-15 10:00:00.000000",
+    )
 
 
 def parse_time(value: str) -> datetime:

@@ -1,14 +1,17 @@
-"""SQLite lets any value into any column. Values therefore travel as text and Spark's ANSI cast makes the declared type
-of them, which refuses by name what does not fit, where SQLite's own cast would turn it into 0."""
+"""SQLite lets any value into any column. Values therefore travel as text and Spark makes the declared type of them. It
+refuses by name what does not fit, where SQLite's own cast would turn it into 0."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from floodmark.model.table import Column, CursorKind
 from floodmark.sources.sql import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
 
 _PRECISE = re.compile(r"(?:DECIMAL|NUMERIC)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
@@ -49,8 +52,21 @@ def as_text(column: Column) -> str:
     if spark == "binary":
         return f"{name} AS {name}"
     if spark == "double" or spark.startswith("decimal"):
-        text = f"CASE typeof({name}) WHEN 'real' THEN printf('%!.17g', {name}) ELSE CAST({name} AS TEXT) END"
-        # A decimal that was stored as a real is meant to its declared digits: 15 of them are exact.
-        text = text.replace("%!.17g", "%!.15g") if spark.startswith("decimal") else text
-        return f"{text} AS {name}"
+        # 15 digits are what people wrote, where they lead back to the same value; 17 always do.
+        short, exact = f"printf('%!.15g', {name})", f"printf('%!.17g', {name})"
+        real = f"CASE WHEN CAST({short} AS REAL) = {name} THEN {short} ELSE {exact} END"
+        return f"CASE typeof({name}) WHEN 'real' THEN {real} ELSE CAST({name} AS TEXT) END AS {name}"
     return f"CAST({name} AS TEXT) AS {name}"
+
+
+def typed(column: Column, table: str) -> SparkColumn:
+    """The text as the declared type; what does not fit fails the load by name."""
+    from pyspark.sql import functions as F
+
+    text = F.col(f"`{column.name.replace('`', '``')}`")
+    kind = type_of(column.declared).spark
+    if kind in ("string", "binary"):
+        return text.alias(column.name)
+    value = text.try_cast(kind)
+    said = F.concat(F.lit(f'floodmark: column "{column.name}" of {table} holds '), text, F.lit(f", which is no {kind}"))
+    return F.when(text.isNotNull() & value.isNull(), F.raise_error(said)).otherwise(value).alias(column.name)

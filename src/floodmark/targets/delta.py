@@ -8,6 +8,7 @@ silence, so after each statement the history is asked whether *this* batch is in
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from floodmark.errors import TargetError
+from floodmark.errors import ConfigError, TargetError
 from floodmark.model.outcome import Head, Landed, Load, TargetState
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
 from floodmark.targets.delta_log import DeltaLog, read_log
@@ -40,6 +41,11 @@ class DeltaTarget:
         self._spec = spec
         base = connection.path if "://" in connection.path else str((root / connection.path).resolve())
         self._path = f"{base.rstrip('/')}/{spec.target.table}"
+        self._local = None if "://" in connection.path else Path(self._path)
+        if ".." in Path(spec.target.table).parts:
+            raise ConfigError(
+                f"the table {spec.target.table} leaves the connection's folder", declared_at=spec.at("target.table")
+            )
 
     @property
     def resource(self) -> str:
@@ -47,6 +53,7 @@ class DeltaTarget:
 
     def inspect(self, *, deep: bool = False) -> TargetState:
         log = self._log(deep=deep)
+        self._check_writable()
         if log is None:
             return TargetState(exists=False)
         return TargetState(
@@ -121,6 +128,17 @@ class DeltaTarget:
         finally:
             for name in settings:
                 spark.conf.unset(name)
+
+    def _check_writable(self) -> None:
+        """Known before anything is read, where the folder is on this machine."""
+        if self._local is None:
+            return
+        there = next(path for path in (self._local, *self._local.parents) if path.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK):
+            trouble = "can't be written to" if there.is_dir() else "is not a folder"
+            raise TargetError(
+                f"{there} {trouble}", table=self._spec.target.table, declared_at=self._spec.at("target.connection")
+            )
 
     # -- the log --------------------------------------------------------------------------------------------------
 

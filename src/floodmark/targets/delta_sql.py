@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 
+UNUSUAL = " ,;{}()\n\t="
+
+
 def quote(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
@@ -33,7 +36,10 @@ def create_table(path: str, batch: DataFrame, spec: TargetSpec) -> str:
     elif spec.cluster_by:
         layout = f" CLUSTER BY ({', '.join(map(quote, spec.cluster_by))})"
     vectors = "true" if spec.mode == "upsert" and spec.deletion_vectors else "false"
-    properties = f" TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}')"
+    settings = {"delta.enableDeletionVectors": vectors}
+    if any(char in UNUSUAL for field in batch.schema.fields for char in field.name):
+        settings["delta.columnMapping.mode"] = "name"  # Parquet itself can't name such columns
+    properties = " TBLPROPERTIES (" + ", ".join(f"'{k}' = '{v}'" for k, v in settings.items()) + ")"
     return f"CREATE TABLE IF NOT EXISTS {table_at(path)} ({columns}) USING DELTA{layout}{properties}"
 
 

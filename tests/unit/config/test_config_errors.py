@@ -115,7 +115,7 @@ def test_the_error_of_the_sketch(desk: Desk, good: str) -> None:
             "",
             5,
             "missing option 'source' in pipelines.orders",
-            "Set it here or under defaults.",
+            "Where the rows come from. Set it here or under defaults.",
         ),
         (
             "[order_id]",

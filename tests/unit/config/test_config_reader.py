@@ -168,7 +168,7 @@ def test_a_file_that_is_not_there(desk: Desk) -> None:
     assert error.message == "can't read conf/floodmark.yml: no such file"
     assert error.declared_at == Place("conf/floodmark.yml", 1)
     assert error.hint is not None
-    assert "floodmark init" in error.hint
+    assert "-f" in error.hint
 
 
 def test_a_folder_instead_of_a_file(desk: Desk) -> None:
