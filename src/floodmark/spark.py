@@ -180,6 +180,8 @@ def settings_for(
         settings["spark.driver.extraJavaOptions"] += f" {LEAN_JVM}"
         if rows is not None and rows <= SMALL_WORK:
             settings["spark.driver.extraJavaOptions"] += f" {QUICK_JVM}"
+            # Each stage would become a job of its own, planned anew: more time than small work can win back.
+            settings["spark.sql.adaptive.enabled"] = "false"
     if jars:
         # On the class path they load quicker than through `spark.jars`, which copies them; a cluster needs the copies.
         settings |= {"spark.driver.extraClassPath": os.pathsep.join(jars)} if local else {"spark.jars": ",".join(jars)}
