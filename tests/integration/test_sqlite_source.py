@@ -94,7 +94,7 @@ def test_values_arrive_as_declared_and_as_other_readers_see_them(
         "name TEXT, twice INT GENERATED ALWAYS AS (ok * 2) VIRTUAL)"
     )
     shop.execute(
-        'INSERT INTO "my.table" (id, m, r, at, ok, "a name") VALUES '
+        'INSERT INTO "my.table" (id, m, r, at, ok, name) VALUES '
         "(9223372036854775807, '1234567890123456.78', 0.1, '9999-12-31 23:59:59', 1, ''), "
         "(1, 12.5, 1e300, '1850-01-01 00:00:00.000001', 0, NULL)"
     )
