@@ -203,7 +203,8 @@ class Project:
 
     def _session(self, rows: int | None, tell: Callable[[str], None]) -> SparkSession:
         """One Spark for the project, a session of its own for each run: settings must not leak between them."""
-        from floodmark.spark import SESSION_SETTINGS, open_session, own_session
+        from floodmark.spark import open_session, own_session
+        from floodmark.tuning import SESSION_SETTINGS
 
         if self._given_spark is not None:
             session = own_session(self._given_spark)

@@ -10,61 +10,19 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from floodmark.errors import ConfigError, FloodmarkError, MissingExtra
-from floodmark.jars import NEWEST_JAVA, Java, find_java, jars_for
+from floodmark.jars import NEWEST_JAVA, Java, find_java
 from floodmark.model.spec import SparkSpec
+from floodmark.tuning import SESSION_SETTINGS, as_text, is_local, settings_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-SESSION_SETTINGS = {
-    "spark.sql.session.timeZone": "UTC",
-    # A value that does not fit its column must fail the load, not become NULL.
-    "spark.sql.ansi.enabled": "true",
-    # The default, INT96, holds nanoseconds from 1677 to 2262 for most other readers: 9999-12-31 would come out wrong.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-}
-"""Wanted of every session, whoever started Spark."""
-
-DELTA_SETTINGS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-}
-
-LOCAL_SETTINGS = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "2g",
-    "spark.ui.enabled": "false",
-    "spark.sql.catalogImplementation": "in-memory",
-    # The defaults, 50 and 200, are for clusters: here each small commit would take seconds.
-    "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.sql.shuffle.partitions": "4",
-}
-
-LEAN_JVM = "-XX:+UseSerialGC -XX:MaxHeapFreeRatio=40"
-"""A heap that follows what is alive in it: G1 would let it grow to the limit on any long load."""
-
-QUICK_JVM = "-XX:TieredStopAtLevel=1"
-"""For small work, where the compiler's second tier never pays back: halves the processor time of a cold run."""
-
-SMALL_WORK = 500_000
-"""Rows."""
-
-LISTS = {
-    "spark.driver.extraJavaOptions": " ",
-    "spark.executor.extraJavaOptions": " ",
-    "spark.driver.extraClassPath": os.pathsep,
-    "spark.jars": ",",
-    "spark.sql.extensions": ",",
-}
-"""Settings that hold several values: the user's are added to ours, or one more driver would take Delta away."""
 
 SECRET = re.compile(r"(?i)secret|password|token|access[.]?key")
 
@@ -150,62 +108,6 @@ def stop_session(spark: SparkSession) -> None:
         signal.signal(signal.SIGINT, launch.interrupt)
 
 
-def settings_for(
-    spec: SparkSpec,
-    *,
-    needs: list[str],
-    log_file: Path,
-    rows: int | None = None,
-    tell: Callable[[str], None] = lambda _: None,
-) -> dict[str, str]:
-    """Every setting for a Spark that this process starts, the user's own on top."""
-    asked = _as_text(spec.config)
-    local = _is_local(master := asked.get("spark.master") or spec.master or "local[*]")
-    jars = [str(path) for path in jars_for(needs, tell=tell)]
-    settings = {
-        "spark.app.name": "floodmark",
-        "spark.master": master,
-        **SESSION_SETTINGS,
-        "spark.log.level": "WARN",
-        "spark.ui.showConsoleProgress": "false",
-        # Timestamps that pass through java.sql types take the JVM's zone, whatever the session's is.
-        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
-        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
-    }
-    if "delta" in needs:
-        settings |= DELTA_SETTINGS
-    if local:
-        warehouse = (log_file.parent / "warehouse").absolute()
-        settings |= LOCAL_SETTINGS | {"spark.sql.warehouse.dir": warehouse.as_uri()}
-        settings["spark.driver.extraJavaOptions"] += f" {LEAN_JVM}"
-        if rows is not None and rows <= SMALL_WORK:
-            settings["spark.driver.extraJavaOptions"] += f" {QUICK_JVM}"
-            # Each stage would become a job of its own, planned anew: more time than small work can win back.
-            settings["spark.sql.adaptive.enabled"] = "false"
-    if jars:
-        # On the class path they load quicker than through `spark.jars`, which copies them; a cluster needs the copies.
-        settings |= {"spark.driver.extraClassPath": os.pathsep.join(jars)} if local else {"spark.jars": ",".join(jars)}
-    return settings | {key: _joined(key, settings.get(key), value) for key, value in asked.items()}
-
-
-def _joined(key: str, ours: str | None, users: str) -> str:
-    separator = LISTS.get(key)
-    if separator is None or not ours:
-        return users
-    if separator == " ":
-        return f"{ours} {users}"  # the JVM takes the last of two options
-    held = users.split(separator)  # first: a class is taken from the first jar that has it
-    return separator.join([*held, *(part for part in ours.split(separator) if part not in held)])
-
-
-def _as_text(config: Mapping[str, str | int | float | bool]) -> dict[str, str]:
-    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in config.items()}
-
-
-def _is_local(master: str) -> bool:
-    return re.match(r"local(\[|$)", master) is not None
-
-
 def _is_connect(spark: SparkSession) -> bool:
     # By name: importing the class would need gRPC, which a classic session does without.
     return type(spark).__module__.startswith("pyspark.sql.connect")
@@ -219,7 +121,7 @@ def _connect(spec: SparkSpec) -> SparkSession:
     theirs = SparkSession.getActiveSession()
     builder = SparkSession.builder.remote(spec.remote or "")
     try:
-        session = builder.config(map={**SESSION_SETTINGS, **_as_text(spec.config)}).getOrCreate()
+        session = builder.config(map={**SESSION_SETTINGS, **as_text(spec.config)}).getOrCreate()
     except ImportError as error:
         raise MissingExtra(f"Spark Connect lacks a package: {error}", hint="pip install 'pyspark[connect]'") from error
     except Exception as error:
@@ -249,7 +151,7 @@ def _beside(active: SparkSession, spec: SparkSpec) -> SparkSession:
             hint="leave `spark.master` out to use the running one, or stop that first",
         )
     session = own_session(active)
-    for key, value in (SESSION_SETTINGS | _as_text(spec.config)).items():
+    for key, value in (SESSION_SETTINGS | as_text(spec.config)).items():
         if session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session
@@ -261,7 +163,7 @@ def _start(settings: dict[str, str], log_file: Path, java: Java) -> SparkSession
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    if _is_local(settings["spark.master"]):
+    if is_local(settings["spark.master"]):
         # Without it Spark looks this host's name up, which takes seconds or fails where no DNS knows it.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         # On a cluster this interpreter's path need not exist.

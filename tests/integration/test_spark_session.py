@@ -11,7 +11,8 @@ import pytest
 
 from floodmark.errors import ConfigError
 from floodmark.model.spec import SparkSpec
-from floodmark.spark import open_session, own_session, settings_for
+from floodmark.spark import open_session, own_session
+from floodmark.tuning import settings_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -235,6 +236,13 @@ def test_a_cluster_gets_copies_of_the_jars_and_keeps_its_own_catalog(tmp_path: P
     assert "spark.jars" not in here
     assert "delta-storage-4.4.0.jar" in here["spark.driver.extraClassPath"]
     assert here["spark.sql.warehouse.dir"] == (tmp_path / "warehouse").as_uri()
+
+
+def test_a_collector_of_the_users_own_is_the_only_one(tmp_path: Path) -> None:
+    theirs = SparkSpec(config={"spark.driver.extraJavaOptions": "-XX:+UseG1GC"})
+    options = settings_for(theirs, needs=[], log_file=tmp_path / "log", rows=10)["spark.driver.extraJavaOptions"]
+    assert "UseG1GC" in options
+    assert "SerialGC" not in options
 
 
 def test_stopping_somebody_elses_spark_does_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,111 @@
+"""Settings of the Spark that we start, by where it runs and how much work lies ahead; the user's own win."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from floodmark.jars import jars_for
+from floodmark.model.spec import SparkSpec
+
+SESSION_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    # A value that does not fit its column must fail the load, not become NULL.
+    "spark.sql.ansi.enabled": "true",
+    # The default, INT96, holds nanoseconds from 1677 to 2262 for most other readers: 9999-12-31 would come out wrong.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+"""Wanted of every session, whoever started Spark."""
+
+DELTA_SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+
+LOCAL_SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.ui.enabled": "false",
+    "spark.sql.catalogImplementation": "in-memory",
+    # The defaults, 50 and 200, are for clusters: here each small commit would take seconds.
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.shuffle.partitions": "4",
+}
+
+LEAN_JVM = "-XX:+UseSerialGC -XX:MaxHeapFreeRatio=40"
+"""A heap that follows what is alive in it: G1 would let it grow to the limit on any long load."""
+
+QUICK_JVM = "-XX:TieredStopAtLevel=1"
+"""For small work, where the compiler's second tier never pays back: halves the processor time of a cold run."""
+
+SMALL_WORK = 500_000
+"""Rows."""
+
+LISTS = {
+    "spark.driver.extraJavaOptions": " ",
+    "spark.executor.extraJavaOptions": " ",
+    "spark.driver.extraClassPath": os.pathsep,
+    "spark.jars": ",",
+    "spark.sql.extensions": ",",
+}
+"""Settings that hold several values: the user's are added to ours, or one more driver would take Delta away."""
+
+
+def settings_for(
+    spec: SparkSpec,
+    *,
+    needs: list[str],
+    log_file: Path,
+    rows: int | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> dict[str, str]:
+    """Every setting for a Spark that this process starts, the user's own on top."""
+    asked = as_text(spec.config)
+    local = is_local(master := asked.get("spark.master") or spec.master or "local[*]")
+    jars = [str(path) for path in jars_for(needs, tell=tell)]
+    settings = {
+        "spark.app.name": "floodmark",
+        "spark.master": master,
+        **SESSION_SETTINGS,
+        "spark.log.level": "WARN",
+        "spark.ui.showConsoleProgress": "false",
+        # Timestamps that pass through java.sql types take the JVM's zone, whatever the session's is.
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+    }
+    if "delta" in needs:
+        settings |= DELTA_SETTINGS
+    if local:
+        warehouse = (log_file.parent / "warehouse").absolute()
+        settings |= LOCAL_SETTINGS | {"spark.sql.warehouse.dir": warehouse.as_uri()}
+        if "GC" not in asked.get("spark.driver.extraJavaOptions", ""):
+            settings["spark.driver.extraJavaOptions"] += f" {LEAN_JVM}"  # a JVM refuses two collectors
+        if rows is not None and rows <= SMALL_WORK:
+            settings["spark.driver.extraJavaOptions"] += f" {QUICK_JVM}"
+            # Each stage would become a job of its own, planned anew: more time than small work can win back.
+            settings["spark.sql.adaptive.enabled"] = "false"
+    if jars:
+        # On the class path they load quicker than through `spark.jars`, which copies them; a cluster needs the copies.
+        settings |= {"spark.driver.extraClassPath": os.pathsep.join(jars)} if local else {"spark.jars": ",".join(jars)}
+    return settings | {key: _joined(key, settings.get(key), value) for key, value in asked.items()}
+
+
+def _joined(key: str, ours: str | None, users: str) -> str:
+    separator = LISTS.get(key)
+    if separator is None or not ours:
+        return users
+    if separator == " ":
+        return f"{ours} {users}"  # the JVM takes the last of two options
+    held = users.split(separator)  # first: a class is taken from the first jar that has it
+    return separator.join([*held, *(part for part in ours.split(separator) if part not in held)])
+
+
+def as_text(config: Mapping[str, str | int | float | bool]) -> dict[str, str]:
+    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in config.items()}
+
+
+def is_local(master: str) -> bool:
+    return re.match(r"local(\[|$)", master) is not None
