@@ -129,12 +129,12 @@ class Runner:
         if not count:
             return
         names = ", ".join(nullable)
-        rows = f"{count:,} row{'s' if count > 1 else ''} of {table.name}"
+        rows = f"{count:,} rows of {table.name} have" if count > 1 else f"1 row of {table.name} has"
         if change.nulls == "skip":
-            tell(f"{rows} have no {names} and are left out")
+            tell(f"{rows} no {names}: left out")
             return
         raise SourceError(
-            f"{rows} have no {names}, so no window can ever hold them",
+            f"{rows} no {names}, so no window can ever hold {'them' if count > 1 else 'it'}",
             table=table.name,
             column=names,
             declared_at=self._spec.at("change.column") or self._spec.at("change"),

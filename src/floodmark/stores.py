@@ -78,7 +78,7 @@ def import_state(store: StateStore, data: Mapping[str, Any], *, overwrite: bool 
     there = [name for name, state in before.items() if state is not None]
     if there and not overwrite:
         raise StateError(
-            f"already in the store: {', '.join(there)}", hint="nothing was imported; overwrite replaces them"
+            f"already in the store: {', '.join(there)}", hint="nothing was imported; `--overwrite` replaces them"
         )
     written: list[str] = []
     try:

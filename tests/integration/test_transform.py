@@ -49,4 +49,4 @@ def test_a_transform_that_drops_a_key_is_refused_by_name(sqlite_lab: Lab) -> Non
     sqlite_lab.fill(1)
     result = sqlite_lab.project(transform='{sql: "SELECT val, updated_at FROM source"}').run("orders")
     assert isinstance(result.failure, ConfigError)
-    assert 'column "id" is a key but not among the columns to load' in result.errors[0]
+    assert 'column "id", a key, is not among the columns to load' in result.errors[0]

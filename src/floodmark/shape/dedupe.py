@@ -27,7 +27,7 @@ def require_columns(batch: DataFrame, spec: PipelineSpec, cursor: Sequence[str])
     for name, path, role in wanted:
         if name not in batch.columns:
             raise ConfigError(
-                f'column "{name}" is {role} but not among the columns to load',
+                f'column "{name}", {role}, is not among the columns to load',
                 column=name,
                 declared_at=spec.at(path),
                 hint=f"columns to load: {', '.join(batch.columns)}",
