@@ -98,11 +98,16 @@ def stop_session(spark: SparkSession) -> None:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
     launch, _launch = _launch, None
-    with suppress(Py4JError, OSError), warnings.catch_warnings():
-        # A JVM that has died already can't be asked to stop; that is no news here.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        spark.stop()
-    _end_jvm(launch.gateway)
+    # A JVM that has died already can't be asked to stop; that is no news here, though py4j logs it as an error.
+    silenced = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with suppress(Py4JError, OSError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            spark.stop()
+        _end_jvm(launch.gateway)
+    finally:
+        logging.disable(silenced)
     if threading.current_thread() is threading.main_thread():
         # Spark put its own handler there, which would ask a context that is gone to cancel its jobs.
         signal.signal(signal.SIGINT, launch.interrupt)

@@ -27,7 +27,9 @@ DELTA_SETTINGS = {
 LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "2g",
+    "spark.driver.memory": "1g",
+    # A merge takes all the memory that it is given before it spills: half of the usual share costs no time.
+    "spark.memory.fraction": "0.3",
     "spark.ui.enabled": "false",
     "spark.sql.catalogImplementation": "in-memory",
     # The defaults, 50 and 200, are for clusters: here each small commit would take seconds.

@@ -71,7 +71,7 @@ def test_sessions_have_their_own_settings_and_share_the_first_ones(spark: SparkS
         assert session.conf.get("spark.sql.shuffle.partitions") == "4"
         assert session.conf.get("spark.databricks.delta.snapshotPartitions") == "1"
         assert session.conf.get("spark.sql.extensions") == "io.delta.sql.DeltaSparkSessionExtension"
-        assert session.conf.get("spark.sql.adaptive.enabled") == "true"
+        assert session.conf.get("spark.sql.adaptive.enabled") == "false", "off for small work, as these tests are"
     one.conf.set("spark.sql.shuffle.partitions", "7")
     assert own_session(one).conf.get("spark.sql.shuffle.partitions") == "7"
 
@@ -139,7 +139,8 @@ def test_the_users_settings_win_and_secrets_stay_off_the_command_line(tmp_path: 
         command = Path(f"/proc/{child}/cmdline").read_text()
         print(spark.conf.get("spark.sql.session.timeZone"), spark.conf.get("spark.sql.ansi.enabled"))
         print(own_session(spark).conf.get("spark.sql.session.timeZone"))
-        print("-Duser.timezone=UTC -Dfloodmark.test=yes" in options, "-Dfloodmark.test=yes" in command)
+        print(options.startswith("-Duser.timezone=UTC ") and options.endswith(" -Dfloodmark.test=yes"),
+              "-Dfloodmark.test=yes" in command)
         print(secret, "hush" in command, spark.sparkContext.master)
         stop_session(spark)
         """,
