@@ -27,7 +27,7 @@ from floodmark.ports import (
     SupportsHistory,
     Target,
 )
-from floodmark.reconcile import reconcile
+from floodmark.reconcile import Reconciled, reconcile
 
 
 class Runner:
@@ -52,7 +52,7 @@ class Runner:
 
     def plan(self, *, full_refresh: bool = False) -> RunPlan:
         """What a run would do now. Takes no lease and saves nothing."""
-        state, _ = self._reconciled(full_refresh)
+        state = self._agreed(full_refresh)[0].state
         table, cursor = self._describe()
         return self._plan(self._started(state, cursor), table, cursor, full_refresh, lambda _: None)
 
@@ -62,7 +62,7 @@ class Runner:
         run_id, now = self._around.new_id(), self._around.now()
         owner = this_process(run_id, now)
         with keep_lease(self._store, self._target.resource, owner, ttl=self._around.lease_ttl) as keeper:
-            state, _ = self._reconciled(False)
+            state = self._agreed(full_refresh=False)[0].state
             to = None if value is None else self._position(value)
             return self._store.save(reset(state, to), keeper.current)
 
@@ -72,12 +72,13 @@ class Runner:
             return self._change.position(value, Cursor(()))
         return self._change.position(value, cursor)
 
-    def _reconciled(self, full_refresh: bool) -> tuple[PipelineState, TargetState]:
+    def _agreed(self, full_refresh: bool) -> tuple[Reconciled, TargetState]:
+        """Ledger and target compared; nothing is saved. A full refresh needs no agreement."""
         stored = self._store.get(self._spec.name)
         target = self._target.inspect()
         if full_refresh:
-            return _fresh(self._spec.name, stored), target
-        return reconcile(self._spec, stored, target, lambda: self._target.inspect(deep=True)).state, target
+            return Reconciled(_fresh(self._spec.name, stored)), target
+        return reconcile(self._spec, stored, target, lambda: self._target.inspect(deep=True)), target
 
     def _describe(self) -> tuple[TableInfo, Cursor | None]:
         """The table, and all that the file says of it checked against it before any JVM starts."""
@@ -211,11 +212,7 @@ class Runner:
         self, tally: Tally, keeper: LeaseKeeper | NoLease, full_refresh: bool
     ) -> tuple[PipelineState, TargetState]:
         """Compare heads, and adopt what the target says, before anything is read."""
-        stored = self._store.get(self._spec.name)
-        target = self._target.inspect()
-        if full_refresh:
-            return _fresh(self._spec.name, stored), target
-        agreed = reconcile(self._spec, stored, target, lambda: self._target.inspect(deep=True))
+        agreed, target = self._agreed(full_refresh)
         for notice in agreed.notices:
             tally.notice(notice)
         state = self._store.save(agreed.state, keeper.current) if agreed.changed else agreed.state

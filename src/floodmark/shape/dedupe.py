@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from floodmark.errors import ConfigError
+from floodmark.model.names import spark_name
 from floodmark.model.spec import PipelineSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _ROW = "_floodmark_row"
-
-
-def quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def require_columns(batch: DataFrame, spec: PipelineSpec, cursor: Sequence[str]) -> None:
@@ -41,18 +38,18 @@ def refuse_null_keys(batch: DataFrame, keys: Sequence[str]) -> DataFrame:
 
     checked = {
         key: F.when(
-            F.col(quoted(key)).isNull(), F.raise_error(F.lit(f"floodmark: a row has NULL in key column {key}"))
-        ).otherwise(F.col(quoted(key)))
+            F.col(spark_name(key)).isNull(), F.raise_error(F.lit(f"floodmark: a row has NULL in key column {key}"))
+        ).otherwise(F.col(spark_name(key)))
         for key in keys
     }
-    return batch.select(*(checked[c].alias(c) if c in checked else F.col(quoted(c)) for c in batch.columns))
+    return batch.select(*(checked[c].alias(c) if c in checked else F.col(spark_name(c)) for c in batch.columns))
 
 
 def newest_by_key(batch: DataFrame, keys: Sequence[str], cursor: Sequence[str]) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    tie_break = F.xxhash64(*(F.col(quoted(c)) for c in batch.columns))
-    order = [F.col(quoted(c)).desc_nulls_last() for c in cursor]
-    ranked = Window.partitionBy(*(F.col(quoted(k)) for k in keys)).orderBy(*order, tie_break)
+    tie_break = F.xxhash64(*(F.col(spark_name(c)) for c in batch.columns))
+    order = [F.col(spark_name(c)).desc_nulls_last() for c in cursor]
+    ranked = Window.partitionBy(*(F.col(spark_name(k)) for k in keys)).orderBy(*order, tie_break)
     return batch.withColumn(_ROW, F.row_number().over(ranked)).where(F.col(_ROW) == 1).drop(_ROW)

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from floodmark.errors import ConfigError, SourceError
 from floodmark.model.ledger import PendingLook
+from floodmark.model.names import spark_name
 from floodmark.model.plan import Guarantee, Look
 from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
@@ -230,7 +231,7 @@ class SqliteSource:
             properties={
                 "driver": "org.sqlite.JDBC",
                 "fetchsize": str(self._spec.source.fetch_size),
-                "customSchema": ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in wire.items()),
+                "customSchema": ", ".join(f"{spark_name(name)} {kind}" for name, kind in wire.items()),
             },
         )
         return text.select(*(typed(column, self._name) for column in table.columns))

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from floodmark.model.names import spark_name
 from floodmark.model.table import Column, CursorKind
 from floodmark.sources.sql import quote
 
@@ -63,7 +64,7 @@ def typed(column: Column, table: str) -> SparkColumn:
     """The text as the declared type; what does not fit fails the load by name."""
     from pyspark.sql import functions as F
 
-    text = F.col(f"`{column.name.replace('`', '``')}`")
+    text = F.col(spark_name(column.name))
     kind = type_of(column.declared).spark
     if kind in ("string", "binary"):
         return text.alias(column.name)

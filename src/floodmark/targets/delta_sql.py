@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from floodmark.errors import Refused
+from floodmark.model.names import spark_name
 from floodmark.model.outcome import Load
 from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import TargetSpec
@@ -20,21 +21,17 @@ if TYPE_CHECKING:
 UNUSUAL = " ,;{}()\n\t="
 
 
-def quote(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
-
-
 def table_at(path: str) -> str:
-    return f"delta.{quote(path)}"
+    return f"delta.{spark_name(path)}"
 
 
 def create_table(path: str, batch: DataFrame, spec: TargetSpec) -> str:
-    columns = ", ".join(f"{quote(f.name)} {f.dataType.simpleString()}" for f in batch.schema.fields)
+    columns = ", ".join(f"{spark_name(f.name)} {f.dataType.simpleString()}" for f in batch.schema.fields)
     layout = ""
     if spec.partition_by:
-        layout = f" PARTITIONED BY ({', '.join(map(quote, spec.partition_by))})"
+        layout = f" PARTITIONED BY ({', '.join(map(spark_name, spec.partition_by))})"
     elif spec.cluster_by:
-        layout = f" CLUSTER BY ({', '.join(map(quote, spec.cluster_by))})"
+        layout = f" CLUSTER BY ({', '.join(map(spark_name, spec.cluster_by))})"
     vectors = "true" if spec.mode == "upsert" and spec.deletion_vectors else "false"
     settings = {"delta.enableDeletionVectors": vectors}
     if any(char in UNUSUAL for field in batch.schema.fields for char in field.name):
@@ -45,25 +42,25 @@ def create_table(path: str, batch: DataFrame, spec: TargetSpec) -> str:
 
 def cluster_table(path: str, spec: TargetSpec) -> str:
     """An overwrite takes the clustering off a table, and the writer's own clusterBy does not put it back."""
-    return f"ALTER TABLE {table_at(path)} CLUSTER BY ({', '.join(map(quote, spec.cluster_by))})"
+    return f"ALTER TABLE {table_at(path)} CLUSTER BY ({', '.join(map(spark_name, spec.cluster_by))})"
 
 
 def merge(path: str, batch: str, schema: StructType, keys: Sequence[str], cursor: Sequence[str]) -> str:
     """The higher cursor wins; at equal cursors the later read does, if it says anything new: rows that were read again
     only because they lie above the mark are neither rewritten nor counted."""
     names = [f.name for f in schema.fields]
-    on = " AND ".join(f"t.{quote(k)} = s.{quote(k)}" for k in keys)
-    assignments = ", ".join(f"t.{quote(n)} = s.{quote(n)}" for n in names)
+    on = " AND ".join(f"t.{spark_name(k)} = s.{spark_name(k)}" for k in keys)
+    assignments = ", ".join(f"t.{spark_name(n)} = s.{spark_name(n)}" for n in names)
     differs = _differs(schema, keys)
     wins = differs
     # The database's collation orders text, Spark's binary order may differ: there the later read simply wins.
     if cursor and not any(_is_text(schema[c].dataType) for c in cursor):
-        ours = ", ".join(f"s.{quote(c)}" for c in cursor)
-        theirs = ", ".join(f"t.{quote(c)}" for c in cursor)
+        ours = ", ".join(f"s.{spark_name(c)}" for c in cursor)
+        theirs = ", ".join(f"t.{spark_name(c)}" for c in cursor)
         wins = f"struct({ours}) > struct({theirs}) OR (struct({ours}) <=> struct({theirs}) AND ({differs}))"
-    columns, values = ", ".join(map(quote, names)), ", ".join(f"s.{quote(n)}" for n in names)
+    columns, values = ", ".join(map(spark_name, names)), ", ".join(f"s.{spark_name(n)}" for n in names)
     return (
-        f"MERGE INTO {table_at(path)} AS t USING {quote(batch)} AS s ON {on} "
+        f"MERGE INTO {table_at(path)} AS t USING {spark_name(batch)} AS s ON {on} "
         f"WHEN MATCHED AND ({wins}) THEN UPDATE SET {assignments} "
         f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
     )
@@ -73,7 +70,7 @@ def _differs(schema: StructType, keys: Sequence[str]) -> str:
     compared = [f.name for f in schema.fields if f.name not in keys and f.dataType.typeName() not in ("map", "variant")]
     if len(compared) + len(keys) < len(schema.fields):
         return "true"  # maps can't be compared: take the later read
-    same = " AND ".join(f"s.{quote(n)} <=> t.{quote(n)}" for n in compared)
+    same = " AND ".join(f"s.{spark_name(n)} <=> t.{spark_name(n)}" for n in compared)
     return f"NOT ({same})" if same else "false"
 
 
@@ -99,9 +96,9 @@ def _compare(schema: StructType, load: Load, position: Position, operator: str) 
     values = [_literal(v, schema[n].dataType, load.timezone) for v, n in zip(position.values, names, strict=True)]
     alternatives = []
     for place, name in enumerate(names):
-        equal = [f"{quote(names[i])} = {values[i]}" for i in range(place)]
+        equal = [f"{spark_name(names[i])} = {values[i]}" for i in range(place)]
         sign = operator if place == len(names) - 1 else operator[0]
-        alternatives.append(" AND ".join([*equal, f"{quote(name)} {sign} {values[place]}"]))
+        alternatives.append(" AND ".join([*equal, f"{spark_name(name)} {sign} {values[place]}"]))
     return "(" + " OR ".join(f"({a})" for a in alternatives) + ")"
 
 
