@@ -17,8 +17,8 @@ setup: ## Install what Floodmark needs: Java, and the Python packages into .venv
 	@scripts/setup-system.sh python java
 	@$(MAKE) -s $(READY)
 
-setup-tests: setup ## The same, and Postgres' server programs for the tests
-	@scripts/setup-system.sh postgres
+setup-tests: setup ## The same, and the servers that the tests start
+	@scripts/setup-system.sh postgres mariadb
 
 $(READY): pyproject.toml uv.lock scripts/setup-python.sh
 	@scripts/setup-python.sh

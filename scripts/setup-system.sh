@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sees that this machine has what is named: python, venv, java, postgres, or a program that is called as its package.
+# Sees that this machine has what is named: python, venv, java, postgres, mariadb, or a program that is called as its package.
 # Installs only what is missing, with apt.
 set -euo pipefail
 
@@ -31,6 +31,9 @@ has_postgres() {
   compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null || return 1
   [[ "$(id -u)" != 0 ]] || id postgres >/dev/null 2>&1
 }
+
+# The core package has the server's programs and starts no service; apt puts them where no user's PATH looks.
+has_mariadb() { [[ -x /usr/sbin/mariadbd ]] || command -v mariadbd >/dev/null; }
 
 as_root() {
   if [[ "$(id -u)" == 0 ]]; then "$@"; else sudo "$@"; fi
@@ -94,6 +97,7 @@ for need in "$@"; do
         install_postgres
       fi
       ;;
+    mariadb) has_mariadb || missing+=(mariadb-server-core) ;;
     *) command -v "$need" >/dev/null || missing+=("$need") ;;
   esac
 done

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.lab import Lab
+from tests.mariadb import MariadbServer
 from tests.services import PostgresServer
 
 if TYPE_CHECKING:
@@ -36,6 +37,20 @@ def pg_db(postgres: PostgresServer) -> Iterator[str]:
     url = postgres.create_database()
     yield url
     postgres.drop_database(url)
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariadbServer]:
+    with MariadbServer() as server:
+        yield server
+
+
+@pytest.fixture
+def my_db(mariadb: MariadbServer) -> Iterator[str]:
+    """The URL of a new, empty database."""
+    url = mariadb.create_database()
+    yield url
+    mariadb.drop_database(url)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

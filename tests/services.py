@@ -92,7 +92,7 @@ class PostgresServer:
         command: list[str | Path] = [self.binaries / "postgres", "-D", self.folder / "data"]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, cwd=self.folder, stdout=log, stderr=log, preexec_fn=_end_with_parent, **self._account
+                command, cwd=self.folder, stdout=log, stderr=log, preexec_fn=end_with_parent, **self._account
             )
         self._wait_until_ready()
 
@@ -173,7 +173,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     # A killed test run must not leave a server behind (Linux only; elsewhere the fixture's end does it).
     if sys.platform == "linux":
         pr_set_pdeathsig = 1

@@ -50,6 +50,7 @@ class FloodmarkError(Exception):
         value: object = None,
         declared_at: Place | None = None,
         hint: str | None = None,
+        transient: bool = False,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -59,6 +60,8 @@ class FloodmarkError(Exception):
         self.value = value
         self.declared_at = declared_at
         self.hint = hint
+        self.transient = transient
+        """May well succeed if it is simply tried again: a connection that was cut, a deadlock, a time-out."""
 
     def located(self, *, pipeline: str | None = None, declared_at: Place | None = None) -> FloodmarkError:
         """Fill in what the raiser could not know; what it did know stays."""

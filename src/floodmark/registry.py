@@ -26,7 +26,7 @@ BUILT_IN = {
     "state.target": "floodmark.state.target:TargetStore",
 }
 
-EXTRAS = {"psycopg": "postgres", "deltalake": "delta", "pyarrow": "delta", "pyspark": "spark"}
+EXTRAS = {"psycopg": "postgres", "pymysql": "mysql", "deltalake": "delta", "pyarrow": "delta", "pyspark": "spark"}
 """Top-level module to the extra that brings it."""
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from tests.mariadb import MariadbServer
 from tests.services import PostgresServer
 
 LEAVES_A_SERVER = """
@@ -83,3 +84,10 @@ def test_a_killed_run_leaves_no_server_behind(tmp_path: Path) -> None:
         assert time.monotonic() < deadline, f"Postgres {pid} outlived the test run"
         time.sleep(0.05)
     subprocess.run(["rm", "-rf", folder], check=True)
+
+
+def test_a_mariadb_keeps_what_was_committed_over_a_restart(my_db: str, mariadb: MariadbServer) -> None:
+    mariadb.execute("CREATE TABLE t (id int) ENGINE=InnoDB", my_db)
+    mariadb.execute("INSERT INTO t VALUES (1)", my_db)
+    mariadb.restart()
+    assert mariadb.execute("SELECT id FROM t", my_db) == [(1,)]
