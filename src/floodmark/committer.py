@@ -14,6 +14,7 @@ from floodmark.model.outcome import Head, Landed, Load
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Cursor
 from floodmark.ports import StateStore, Target
+from floodmark.retries import sounds_transient
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,7 +76,13 @@ class Committer:
             return landed
         if isinstance(error, FloodmarkError):
             raise error
-        raise TargetError(f"the load failed: {first_line(error)}", table=self.spec.target.table) from error
+        raise TargetError(
+            f"the load failed: {first_line(error)}", table=self.spec.target.table, transient=sounds_transient(error)
+        ) from error
+
+    def abandon(self, state: PipelineState, lease: Lease | None) -> None:
+        """The intent did not land and will not: nobody needs to look for it."""
+        self.store.save(state.but(intent=None), lease)
 
     def record(self, state: PipelineState, intent: Intent, landed: Landed, lease: Lease | None) -> PipelineState:
         settled = settle(
@@ -98,7 +105,7 @@ class Committer:
             epoch=epoch,
             run=intent.run,
             at=self.now(),
-            ahead=intent.ahead,
+            ahead=after.ahead,
             identity=self.spec.identity,
         )
 

@@ -47,7 +47,7 @@ class Source(Protocol):
     """One table of one database. All methods but `read` work without Spark, over the database's own driver, read-only.
 
     Errors are SourceError (or ConfigError for what the file declares wrongly) and name table, column and what exists
-    instead. A method that failed may be called again.
+    instead; `transient` where a moment later it may work. A method that failed may be called again.
     """
 
     def describe(self) -> TableInfo:
@@ -55,6 +55,9 @@ class Source(Protocol):
 
     def count_nulls(self, columns: Sequence[str]) -> int:
         """Rows with a NULL in any of these columns."""
+
+    def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
+        """Rows with a cursor in `[after, until)`."""
 
     def look(self, request: LookRequest) -> Look:
         """Bound first, then writers, then what is visible. Every row committed before the call is in the extent."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floodmark import config
+from floodmark.backfill import Backfill, Range
 from floodmark.errors import ConfigError
 from floodmark.lease import standing, this_process
 from floodmark.loader import Surroundings
@@ -19,9 +20,12 @@ from floodmark.model.ledger import PipelineState, gaps
 from floodmark.model.outcome import Health, PipelineStatus, RunRecord, RunResult, TargetState
 from floodmark.model.plan import RunPlan
 from floodmark.model.spec import ConnectionOptions, PipelineSpec, ProjectSpec, SparkSpec
+from floodmark.model.window import MAIN
 from floodmark.ports import EventSink, StateStore, SupportsHistory, SupportsLeases, Target
+from floodmark.preflight import Preflight
 from floodmark.registry import Registry
 from floodmark.runner import Runner
+from floodmark.stop import Stop
 from floodmark.stores import create_state_store
 
 if TYPE_CHECKING:
@@ -43,6 +47,7 @@ class Project:
         self._root = Path(spec.root)
         self._store: StateStore | None = None
         self._spark: SparkSession | None = None
+        self._stop = Stop()
 
     # -- running --------------------------------------------------------------------------------------------------
 
@@ -59,7 +64,7 @@ class Project:
         sink: EventSink | None = None,
     ) -> RunResult:
         """Moves what changed. What goes wrong is in the result: `success`, `errors`, `failure`."""
-        return self._runner(name).run(sink or Silent(), full_refresh=full_refresh, max_slices=max_slices)
+        return self._runner(name, sink).run(full_refresh=full_refresh, max_slices=max_slices)
 
     def run_until_complete(
         self,
@@ -78,6 +83,34 @@ class Project:
             if result.nothing_new:
                 break
         return total
+
+    def backfill(
+        self,
+        name: str,
+        after: object | None = None,
+        until: object | None = None,
+        *,
+        sink: EventSink | None = None,
+    ) -> RunResult:
+        """Loads `[after, until)` again without moving the mark; None is the beginning, or the mark."""
+        return Backfill(self._preflight(name), self._around(), sink or Silent()).run(Range(after, until))
+
+    def plan_backfill(self, name: str, after: object | None = None, until: object | None = None) -> RunPlan:
+        """What a backfill would do now; starts no Spark."""
+        return Backfill(self._preflight(name), self._around(), Silent()).plan(Range(after, until))
+
+    def stop(self) -> None:
+        """Ends what runs in other threads: its slice is given up, or committed if it was about to be. For good: load
+        the project again to run again."""
+        self._stop.ask()
+
+    def abort(self) -> None:
+        """Ends the Spark that this project started, and with it whatever runs on it."""
+        self.stop()
+        if self._spark is not None:
+            from floodmark.spark import stop_session
+
+            stop_session(self._spark)
 
     async def run_async(self, name: str, **options: Any) -> RunResult:
         """The same in a thread, for callers with an event loop."""
@@ -99,7 +132,8 @@ class Project:
         return [name for name in known if name in chosen]
 
     def status(self, name: str) -> PipelineStatus:
-        state, runs = self.state(name), self.history(name)
+        state = self.state(name)
+        runs = [run for run in self.history(name) if run.lane == MAIN]
         last = runs[0] if runs else None
         mark = None if state is None else state.mark
         health: Health = (
@@ -168,20 +202,25 @@ class Project:
     def _pipeline(self, name: str) -> PipelineSpec:
         return self.spec.pipelines[self.names([name])[0]]
 
-    def _runner(self, name: str) -> Runner:
+    def _runner(self, name: str, sink: EventSink | None = None) -> Runner:
+        return Runner(self._preflight(name), self._around(), sink or Silent())
+
+    def _preflight(self, name: str) -> Preflight:
         spec = self._pipeline(name)
-        connection = self.spec.connections[spec.source.connection]
-        source = self._component("source", connection, spec)
+        source = self._component("source", self.spec.connections[spec.source.connection], spec)
         change = self._registry.get("change", spec.change.by)(spec.change, spec.at)
-        around = Surroundings(
+        return Preflight(spec, source, change, self._target(name), self.store)
+
+    def _around(self) -> Surroundings:
+        return Surroundings(
             root=self._root,
             spark=self._session,
             now=lambda: datetime.now(UTC),
             new_id=lambda: uuid.uuid4().hex[:16],
             secrets=self.spec.secrets,
             lease_ttl=self.spec.lease_ttl,
+            stop=self._stop,
         )
-        return Runner(spec, source, change, self._target(name), self.store, around)
 
     def _target(self, name: str) -> Target:
         spec = self._pipeline(name)

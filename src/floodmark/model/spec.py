@@ -129,6 +129,14 @@ class TransformSpec(Options):
         return self
 
 
+class RetrySpec(Options):
+    """What to do when something fails that may well succeed a moment later."""
+
+    attempts: int = Field(default=5, ge=1, le=100, description="Tries in all; 1 never tries again.")
+    wait: Duration = Field(default=timedelta(seconds=1), description="About how long to wait at first; doubles.")
+    longest_wait: Duration = Field(default=timedelta(seconds=30), description="The wait grows no longer than this.")
+
+
 class SparkSpec(Options):
     master: str | None = Field(default=None, description="Spark master. Local with all cores when unset.")
     remote: str | None = Field(default=None, description="Spark Connect address, e.g. sc://host:15002.")
@@ -145,6 +153,9 @@ class PipelineSpec(Options):
     transform: TransformSpec | None = Field(default=None, description="SQL or Python on the batch.")
     batch_rows: int = Field(
         default=1_000_000, ge=1, description="Rows per slice, each its own commit; ties are never cut apart."
+    )
+    retries: RetrySpec = Field(
+        default=RetrySpec(), description="Connections that were cut, deadlocks, time-outs, concurrent commits."
     )
     places: Mapping[str, Place] = Field(default_factory=dict, exclude=True, repr=False)
     """Where each option was declared, by its dotted path below the pipeline."""

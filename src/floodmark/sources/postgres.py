@@ -112,6 +112,9 @@ class PostgresSource:
         where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
         return self._number(f"SELECT count(*) FROM {self._table} WHERE {where}")
 
+    def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
+        return self._number(self._cursor_sql(cursor).count(after, until))
+
     def close(self) -> None:
         if self._db is not None:
             self._db.close()

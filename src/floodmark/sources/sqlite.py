@@ -101,6 +101,9 @@ class SqliteSource:
         where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
         return int(self._rows(f"SELECT count(*) FROM {self._table} WHERE {where}")[0][0])
 
+    def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
+        return int(self._rows(self._cursor_sql(cursor).count(after, until))[0][0])
+
     def close(self) -> None:
         if self._db is not None:
             self._db.close()

@@ -1,6 +1,6 @@
 """Delta tables: data and head in one commit.
 
-The transaction id (`floodmark:<pipeline>:<lane>`, ordinal) makes Delta skip a batch that has landed, and refuse one
+The transaction id (`floodmark:<pipeline>:main`, ordinal) makes Delta skip a batch that has landed, and refuse one
 whose ordinal somebody else commits at the same time: that is the fence against a runner that was paused. Delta skips in
 silence, so after each statement the history is asked whether *this* batch is in it.
 """
@@ -61,7 +61,7 @@ class DeltaTarget:
             table_id=log.table_id,
             version=log.version,
             landed=log.landed(self._spec.name),
-            top_ordinal=log.spent[self._app_id("main")],
+            top_ordinal=log.spent[self._app_id],
             wiped_by=log.wiped_by(),
             has_rows=log.has_files,
         )
@@ -98,7 +98,7 @@ class DeltaTarget:
     def _write(self, batch: DataFrame, load: Load) -> None:
         writer = (
             batch.write.format("delta")
-            .option("txnAppId", self._app_id(load.head.lane))
+            .option("txnAppId", self._app_id)
             .option("txnVersion", str(load.head.ordinal))
             .option("userMetadata", _metadata(load.head))
         )
@@ -117,7 +117,7 @@ class DeltaTarget:
     def _transaction(self, spark: SparkSession, head: Head) -> Iterator[None]:
         """MERGE takes its transaction from session settings. Left on, they would swallow the next statement."""
         settings = {
-            f"{_SETTINGS}write.txnAppId": self._app_id(head.lane),
+            f"{_SETTINGS}write.txnAppId": self._app_id,
             f"{_SETTINGS}write.txnVersion": str(head.ordinal),
             f"{_SETTINGS}commitInfo.userMetadata": _metadata(head),
         }
@@ -143,10 +143,12 @@ class DeltaTarget:
     # -- the log --------------------------------------------------------------------------------------------------
 
     def _log(self, *, deep: bool = False) -> DeltaLog | None:
-        return read_log(self._path, (self._app_id("main"),), deep=deep)
+        return read_log(self._path, (self._app_id,), deep=deep)
 
-    def _app_id(self, lane: str) -> str:
-        return f"floodmark:{self._spec.name}:{lane}"
+    @property
+    def _app_id(self) -> str:
+        """One for all lanes: a backfill that was paused and overtaken is then fenced like any other load."""
+        return f"floodmark:{self._spec.name}:main"
 
     def _check_columns(self, log: DeltaLog, batch: DataFrame, load: Load) -> None:
         if load.intent.full:

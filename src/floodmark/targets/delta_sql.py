@@ -81,8 +81,9 @@ def _is_text(kind: DataType) -> bool:
 def range_predicate(schema: StructType, load: Load) -> str:
     """The window as a condition on the target, for a load that replaces what the range held before."""
     if not load.cursor or any(_is_text(schema[c].dataType) for c in load.cursor):
+        trouble = "the cursor is text, whose order only the source knows" if load.cursor else "it has no cursor column"
         raise Refused(
-            "rows from before the reset are in the table already, and a range of text can't be replaced in it",
+            f"the range is in the table already, and it can't be replaced there: {trouble}",
             hint="`--full-refresh` loads the whole table again in one commit",
         )
     edges = [(load.intent.after, ">="), (load.intent.until, "<")]
