@@ -23,6 +23,8 @@ from floodmark.observe.tally import Tally
 from floodmark.ports import ReadRequest, Source
 from floodmark.retries import retrying
 from floodmark.shape.batch import shape
+from floodmark.shape.provenance import with_provenance
+from floodmark.shape.rules import landing_cursor
 from floodmark.stop import Stop
 
 if TYPE_CHECKING:
@@ -113,8 +115,10 @@ class Loader:
         with self.around.stop.cutting_short(spark.interruptAll), self.source.snapshot() as snapshot:
             batch = self.source.read(spark, request, snapshot)
             batch = shape(batch, self.spec, self.table, self.cursor, self.around.root)
+            batch = with_provenance(batch, self.spec, intent.batch, self.around.now())
             self.keeper.check()
-            return self.committer.load(spark, batch, state, intent, self.cursor, self.keeper.current)
+            order = landing_cursor(self.spec, self.cursor)
+            return self.committer.load(spark, batch, state, intent, order, self.keeper.current)
 
     def _spark(self, rows: int | None) -> SparkSession:
         """Started when the first slice needs it, one for the run."""

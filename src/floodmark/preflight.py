@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from floodmark.changes.columns import find_columns
+from floodmark.changes.columns import find_column, find_columns
 from floodmark.errors import SourceError
 from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import TargetState
@@ -17,6 +17,7 @@ from floodmark.model.table import Cursor, TableInfo
 from floodmark.planner import plan_run, plan_whole_table
 from floodmark.ports import ChangeStrategy, LookRequest, Source, StateStore, Target
 from floodmark.reconcile import Reconciled, reconcile
+from floodmark.shape.rules import check_rules, landing_table
 from floodmark.sources.retrying import RetryingSource
 
 
@@ -42,12 +43,17 @@ class Preflight:
 
     def describe(self) -> tuple[TableInfo, Cursor | None]:
         """The table, and all that the file says of it checked against it before any JVM starts."""
-        table = self.source.describe()
-        if self.spec.transform is None:
-            target = self.spec.target
+        spec, table = self.spec, self.source.describe()
+        find_columns(table, spec.select, spec.at("select"))
+        for name in spec.columns:
+            find_column(table, name, spec.at(f"columns.{name}"))
+        cursor = self.change.cursor(table)
+        check_rules(spec, table, cursor)
+        if spec.transform is None:
+            landing = landing_table(spec, table)
             for path in ("keys", "partition_by", "cluster_by"):
-                find_columns(table, getattr(target, path), self.spec.at(f"target.{path}"))
-        return table, self.change.cursor(table)
+                find_columns(landing, getattr(spec.target, path), spec.at(f"target.{path}"))
+        return table, cursor
 
     def position(self, value: object) -> Position:
         """A user's value, read by the table's own cursor."""

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import get_args
 
 from floodmark.config.tree import Node
-from floodmark.model.spec import ChangeSpec, Options
+from floodmark.model.options import Options
+from floodmark.model.spec import ChangeSpec
 
 _EITHER_OR = (("column", "columns"), ("partition_by", "cluster_by"), ("sql", "python"))
 

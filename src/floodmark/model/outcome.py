@@ -69,6 +69,8 @@ class Landed:
     version: int
     table_id: str
     rows: Rows
+    notices: tuple[str, ...] = ()
+    """What the load changed beside rows: new or wider columns."""
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,12 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from floodmark.errors import Place
 from floodmark.model.duration import Duration
-
-
-class Options(BaseModel):
-    """Unknown keys are errors: a misspelt option must never be silently ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from floodmark.model.options import Options
+from floodmark.model.rules import ColumnRule
 
 
 class ConnectionOptions(Options):
@@ -96,6 +92,7 @@ class FullSpec(Options):
 ChangeSpec = Annotated[TimestampSpec | SequenceSpec | FullSpec, Field(discriminator="by")]
 
 Mode = Literal["append", "upsert", "replace"]
+SchemaPolicy = Literal["evolve", "freeze", "discard"]
 
 
 class TargetSpec(Options):
@@ -107,6 +104,16 @@ class TargetSpec(Options):
     cluster_by: tuple[str, ...] = Field(default=(), description="Clustering columns of a new table.")
     deletion_vectors: bool = Field(
         default=True, description="Mark changed rows instead of rewriting files (upsert tables)."
+    )
+    schema_changes: SchemaPolicy = Field(
+        default="evolve",
+        description="When the source's columns change: follow them, refuse, or keep the table as it is.",
+    )
+    renames: Mapping[str, str] = Field(
+        default_factory=dict, description="Columns that were renamed since the table was made, old name to new."
+    )
+    provenance: bool = Field(
+        default=False, description="Add `_floodmark_batch`, `_floodmark_loaded_at` and `_floodmark_op` to each row."
     )
 
     @model_validator(mode="after")
@@ -150,6 +157,10 @@ class PipelineSpec(Options):
     source: SourceSpec = Field(description="Where the rows come from.")
     change: ChangeSpec = Field(description="How changes are found.")
     target: TargetSpec = Field(description="Where the rows land.")
+    select: tuple[str, ...] = Field(default=(), description="The source's columns to load; all when unset.")
+    columns: Mapping[str, Literal["drop"] | ColumnRule] = Field(
+        default_factory=dict, description="Rules by source column, applied before anything else sees the rows."
+    )
     transform: TransformSpec | None = Field(default=None, description="SQL or Python on the batch.")
     batch_rows: int = Field(
         default=1_000_000, ge=1, description="Rows per slice, each its own commit; ties are never cut apart."

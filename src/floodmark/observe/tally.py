@@ -57,6 +57,9 @@ class Tally:
         self.slices += 1
         self.rows = self.rows.plus(landed.rows)
         self._version = landed.version
+        for text in landed.notices:
+            if text not in self._notices:
+                self.notice(text)
 
     def result(self, state: PipelineState | None, failure: Exception | None = None) -> RunResult:
         plan = self.plan

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,7 +21,8 @@ from floodmark.errors import ConfigError, TargetError
 from floodmark.model.outcome import Head, Landed, Load, TargetState
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
 from floodmark.targets.delta_log import DeltaLog, read_log
-from floodmark.targets.delta_sql import cluster_table, create_table, merge, range_predicate
+from floodmark.targets.delta_sql import change_table, cluster_table, create_table, merge, range_predicate
+from floodmark.targets.schema import fit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,17 +75,26 @@ class DeltaTarget:
 
     def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:
         log = self._log()
+        notices: tuple[str, ...] = ()
         if log is None:
             spark.sql(create_table(self._path, batch, self._spec.target))
-        else:
-            self._check_columns(log, batch, load)
+        elif not load.intent.full:
+            batch, notices = self._fitted(spark, log, batch)
         if load.mode == "upsert" and not load.intent.full and log is not None and log.has_files:
             self._merge(spark, batch, load)
         else:
             self._write(batch, load)
             if load.intent.full and self._spec.target.cluster_by:
                 spark.sql(cluster_table(self._path, self._spec.target))
-        return self.find(load.intent.batch)
+        landed = self.find(load.intent.batch)
+        return None if landed is None else replace(landed, notices=notices)
+
+    def _fitted(self, spark: SparkSession, log: DeltaLog, batch: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
+        table = spark.read.format("delta").load(self._path).schema
+        wanted = fit(table, batch, self._spec)
+        for statement in change_table(self._path, wanted, log.properties):
+            spark.sql(statement)
+        return wanted.batch, wanted.notices
 
     # -- statements -----------------------------------------------------------------------------------------------
 
@@ -149,20 +160,6 @@ class DeltaTarget:
     def _app_id(self) -> str:
         """One for all lanes: a backfill that was paused and overtaken is then fenced like any other load."""
         return f"floodmark:{self._spec.name}:main"
-
-    def _check_columns(self, log: DeltaLog, batch: DataFrame, load: Load) -> None:
-        if load.intent.full:
-            return
-        new = [c for c in batch.columns if c not in log.columns]
-        gone = [c for c in log.columns if c not in batch.columns]
-        if new or gone:
-            parts = [f"new: {', '.join(new)}"] * bool(new) + [f"missing: {', '.join(gone)}"] * bool(gone)
-            raise TargetError(
-                f"the batch's columns are not those of {self._spec.target.table} ({'; '.join(parts)})",
-                table=self._spec.target.table,
-                hint=f"`floodmark run {self._spec.name} --full-refresh` rebuilds the table with the new columns; "
-                "a transform can select the old ones",
-            )
 
 
 def _metadata(head: Head) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from floodmark.errors import Refused
-from floodmark.model.names import spark_name
+from floodmark.model.names import OP, PROVENANCE, spark_name
 from floodmark.model.outcome import Load
 from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import TargetSpec
+from floodmark.targets.schema import Fit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,8 +37,8 @@ def create_table(path: str, batch: DataFrame, spec: TargetSpec) -> str:
     settings = {"delta.enableDeletionVectors": vectors}
     if any(char in UNUSUAL for field in batch.schema.fields for char in field.name):
         settings["delta.columnMapping.mode"] = "name"  # Parquet itself can't name such columns
-    properties = " TBLPROPERTIES (" + ", ".join(f"'{k}' = '{v}'" for k, v in settings.items()) + ")"
-    return f"CREATE TABLE IF NOT EXISTS {table_at(path)} ({columns}) USING DELTA{layout}{properties}"
+    properties = _properties(settings)
+    return f"CREATE TABLE IF NOT EXISTS {table_at(path)} ({columns}) USING DELTA{layout} TBLPROPERTIES ({properties})"
 
 
 def cluster_table(path: str, spec: TargetSpec) -> str:
@@ -45,12 +46,43 @@ def cluster_table(path: str, spec: TargetSpec) -> str:
     return f"ALTER TABLE {table_at(path)} CLUSTER BY ({', '.join(map(spark_name, spec.cluster_by))})"
 
 
+def change_table(path: str, fit: Fit, properties: Mapping[str, str]) -> list[str]:
+    """What makes the table take the batch, each a commit of its own: a run that dies in between leaves the rest to the
+    next."""
+    table, statements = table_at(path), []
+    unusual = any(char in UNUSUAL for field in fit.added for char in field.name)
+    wanted = {"delta.columnMapping.mode": "name"} if fit.renamed or unusual else {}
+    if fit.widened:
+        wanted["delta.enableTypeWidening"] = "true"
+    if any(kind.typeName() == "timestamp_ntz" for kind in _new_types(fit)):
+        wanted["delta.feature.timestampNtz"] = "supported"
+    if missing := {k: v for k, v in wanted.items() if properties.get(k) != v}:
+        statements.append(f"ALTER TABLE {table} SET TBLPROPERTIES ({_properties(missing)})")
+    statements += [f"ALTER TABLE {table} RENAME COLUMN {spark_name(a)} TO {spark_name(b)}" for a, b in fit.renamed]
+    statements += [
+        f"ALTER TABLE {table} ALTER COLUMN {spark_name(name)} TYPE {kind.simpleString()}" for name, kind in fit.widened
+    ]
+    if fit.added:
+        columns = ", ".join(f"{spark_name(f.name)} {f.dataType.simpleString()}" for f in fit.added)
+        statements.append(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
+    return statements
+
+
+def _new_types(fit: Fit) -> list[DataType]:
+    return [*(field.dataType for field in fit.added), *(kind for _, kind in fit.widened)]
+
+
+def _properties(settings: Mapping[str, str]) -> str:
+    return ", ".join(f"'{k}' = '{v}'" for k, v in settings.items())
+
+
 def merge(path: str, batch: str, schema: StructType, keys: Sequence[str], cursor: Sequence[str]) -> str:
     """The higher cursor wins; at equal cursors the later read does, if it says anything new: rows that were read again
     only because they lie above the mark are neither rewritten nor counted."""
     names = [f.name for f in schema.fields]
     on = " AND ".join(f"t.{spark_name(k)} = s.{spark_name(k)}" for k in keys)
-    assignments = ", ".join(f"t.{spark_name(n)} = s.{spark_name(n)}" for n in names)
+    values_of = {n: "'update'" if n == OP else f"s.{spark_name(n)}" for n in names}
+    assignments = ", ".join(f"t.{spark_name(n)} = {value}" for n, value in values_of.items())
     differs = _differs(schema, keys)
     wins = differs
     # The database's collation orders text, Spark's binary order may differ: there the later read simply wins.
@@ -67,8 +99,9 @@ def merge(path: str, batch: str, schema: StructType, keys: Sequence[str], cursor
 
 
 def _differs(schema: StructType, keys: Sequence[str]) -> str:
-    compared = [f.name for f in schema.fields if f.name not in keys and f.dataType.typeName() not in ("map", "variant")]
-    if len(compared) + len(keys) < len(schema.fields):
+    rest = [f for f in schema.fields if f.name not in (*keys, *PROVENANCE)]
+    compared = [f.name for f in rest if f.dataType.typeName() not in ("map", "variant")]
+    if len(compared) < len(rest):
         return "true"  # maps can't be compared: take the later read
     same = " AND ".join(f"s.{spark_name(n)} <=> t.{spark_name(n)}" for n in compared)
     return f"NOT ({same})" if same else "false"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from floodmark.errors import Place
-from floodmark.model.spec import Options, PipelineSpec, SourceSpec
+from floodmark.model.options import Options
+from floodmark.model.spec import PipelineSpec, SourceSpec
 
 if TYPE_CHECKING:
     from tests.unit.config.conftest import Desk
