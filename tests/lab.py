@@ -122,6 +122,10 @@ class Lab:
         shown = found.selectExpr("id", "val", "date_format(updated_at, 'yyyy-MM-dd HH:mm:ss.SSSSSS') AS at").collect()
         return sorted(tuple(row) for row in shown)
 
+    def target_columns(self) -> list[str]:
+        assert self.spark is not None
+        return list(self.spark.read.format("delta").load(self.table).columns)
+
     def assert_equal(self) -> None:
         ours = [(i, v, _micros(at)) for i, v, at in self.source_rows()]
         theirs = self.target_rows()

@@ -111,7 +111,7 @@ def test_rules_that_would_lose_rows_are_refused(people: Lab, declared: dict[str,
         ("{val: {salt: x}}", "`salt` goes with `hash`"),
         ("{val: {hahs: sha256}}", "unknown key 'hahs' in pipelines.orders.columns.val"),
         ("{val: dorp}", "val 'dorp' is not one of 'drop'"),
-        ("{val: {mask: most}}", "mask 'most' is not one of all"),
+        ("{val: {mask: most}}", "mask 'most' is not one of 'all'"),
     ],
 )
 def test_mistakes_in_a_rule_are_found_offline_with_their_line(people: Lab, rule: str, words: str) -> None:
