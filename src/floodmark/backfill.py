@@ -42,7 +42,7 @@ class Backfill:
         run_id = around.new_id()
         self._tally = Tally(self._spec.name, run_id, around.now(), sink, lane=f"backfill-{run_id}")
         self._preflight = preflight.retrying(self._tally.notice)
-        self._committer = Committer(preflight.spec, preflight.store, preflight.target, around.now)
+        self._committer = Committer(preflight.spec, preflight.store, preflight.target, around.now, self._tally.notice)
 
     def plan(self, wanted: Range) -> RunPlan:
         """What `run` would do now. Takes no lease and saves nothing."""

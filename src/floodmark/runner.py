@@ -26,7 +26,7 @@ class Runner:
         self._sink = sink
         self._tally = Tally(self._spec.name, around.new_id(), around.now(), sink)
         self._preflight = preflight.retrying(self._tally.notice)
-        self._committer = Committer(preflight.spec, preflight.store, preflight.target, around.now)
+        self._committer = Committer(preflight.spec, preflight.store, preflight.target, around.now, self._tally.notice)
 
     # -- without Spark --------------------------------------------------------------------------------------------
 

@@ -8,25 +8,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.lab import Lab, ok
-from tests.services import start_faulty
+from tests.services import start_faulty, wait_for
 
 SLOW = (
     "{sql: \"select * from source where java_method('java.lang.Thread', 'sleep', cast(20 + id * 0 as bigint)) "
     'is not null"}'
 )
 """40 seconds of Spark for 2,000 rows."""
-
-
-def until(condition: Callable[[], object], what: str, seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.05)
 
 
 def children(pid: int) -> set[int]:
@@ -56,7 +48,7 @@ def stopped(lab: Lab, process: subprocess.Popen[str], number: int, *, times: int
         process.send_signal(number)
         time.sleep(0.3)
     assert process.wait(timeout=60) == 128 + number, said(lab)
-    until(lambda: not any(map(is_there, family)), "its JVM to end", 30)
+    wait_for(lambda: not any(map(is_there, family)), "its JVM to end", 30)
     project = lab.load()
     assert project.store.holder(f"delta:{lab.table}") is None  # type: ignore[attr-defined]
     state = project.state("orders")
@@ -72,8 +64,8 @@ def test_in_the_middle_of_a_load(pg_lab: Lab, number: int, mode: str) -> None:
     pg_lab.fill(2000)
     pg_lab.write(mode=mode, transform=SLOW, batch_rows=10_000)
     process = start_faulty("run", "orders", cwd=pg_lab.root)
-    until(lambda: "load started" in said(pg_lab), "the load")
-    until(lambda: (Path(pg_lab.table) / "_delta_log").exists(), "the table")
+    wait_for(lambda: "load started" in said(pg_lab), "the load")
+    wait_for(lambda: (Path(pg_lab.table) / "_delta_log").exists(), "the table")
     words = stopped(pg_lab, process, number)
     assert "stopping" in words
     assert re.search(r"✗ orders  stopped: what was committed stays", words)
@@ -86,8 +78,8 @@ def test_between_two_slices_what_was_committed_stays(pg_lab: Lab) -> None:
     pg_lab.fill(30)
     pg_lab.write(mode="append", batch_rows=10)
     process = start_faulty("store.save#4:before=delay@3", "run", "orders", cwd=pg_lab.root)
-    until(lambda: "slice 1 of 3" in said(pg_lab), "the first slice")
-    until(lambda: len(list((Path(pg_lab.table) / "_delta_log").glob("*.json"))) >= 2, "its commit")
+    wait_for(lambda: "slice 1 of 3" in said(pg_lab), "the first slice")
+    wait_for(lambda: len(list((Path(pg_lab.table) / "_delta_log").glob("*.json"))) >= 2, "its commit")
     stopped(pg_lab, process, signal.SIGTERM)
     result = ok(pg_lab.load().run("orders"))
     pg_lab.assert_equal()
@@ -98,7 +90,7 @@ def test_while_spark_starts(pg_lab: Lab) -> None:
     pg_lab.fill(5)
     pg_lab.write()
     process = start_faulty("run", "orders", cwd=pg_lab.root)
-    until(lambda: children(process.pid), "the JVM")
+    wait_for(lambda: children(process.pid), "the JVM")
     stopped(pg_lab, process, signal.SIGINT)
     ok(pg_lab.load().run("orders"))
     pg_lab.assert_equal()
@@ -108,7 +100,7 @@ def test_before_anything_began(pg_lab: Lab) -> None:
     pg_lab.fill(5)
     pg_lab.write()
     process = start_faulty("source.look:before=delay@2", "run", "orders", cwd=pg_lab.root)
-    until(lambda: "floodmark_leases" in _tables(pg_lab) and _held(pg_lab), "the lease")
+    wait_for(lambda: "floodmark_leases" in _tables(pg_lab) and _held(pg_lab), "the lease")
     stopped(pg_lab, process, signal.SIGTERM)
 
 
@@ -116,7 +108,7 @@ def test_a_second_signal_ends_it_at_once(pg_lab: Lab) -> None:
     pg_lab.fill(2000)
     pg_lab.write(transform=SLOW, batch_rows=10_000)
     process = start_faulty("source.snapshot:before=delay@30", "run", "orders", cwd=pg_lab.root)
-    until(lambda: "load started" in said(pg_lab), "the load")
+    wait_for(lambda: "load started" in said(pg_lab), "the load")
     began = time.monotonic()
     for _ in range(2):
         process.send_signal(signal.SIGINT)
