@@ -48,6 +48,13 @@ class Jar:
         return f"{repository.rstrip('/')}/{folder}/{self.filename}"
 
 
+_MARIADB = Jar(
+    group="org.mariadb.jdbc",
+    artifact="mariadb-java-client",
+    version="3.5.11",
+    sha256="42604178b9e57ec08ee0035079961516f086e455d0141f0b22c6eff29fb2fff4",
+)
+
 JARS: dict[str, tuple[Jar, ...]] = {
     "delta": (
         Jar(
@@ -71,6 +78,9 @@ JARS: dict[str, tuple[Jar, ...]] = {
             sha256="73914527305a40cce504b0d3d90b23caf565136912d607ae8ae7c5895512332c",
         ),
     ),
+    # LGPL, unlike MySQL's own driver; it speaks to both.
+    "mysql": (_MARIADB,),
+    "mariadb": (_MARIADB,),
     "sqlite": (
         Jar(
             group="org.xerial",

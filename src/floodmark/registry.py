@@ -14,9 +14,13 @@ Kind = Literal["connection", "source", "target", "change", "state"]
 BUILT_IN = {
     "connection.sqlite": "floodmark.sources.sqlite:SqliteConnection",
     "connection.postgres": "floodmark.sources.postgres:PostgresConnection",
+    "connection.mysql": "floodmark.sources.mysql:MysqlConnection",
+    "connection.mariadb": "floodmark.sources.mysql:MysqlConnection",
     "connection.delta": "floodmark.targets.delta:DeltaConnection",
     "source.sqlite": "floodmark.sources.sqlite:SqliteSource",
     "source.postgres": "floodmark.sources.postgres:PostgresSource",
+    "source.mysql": "floodmark.sources.mysql:MysqlSource",
+    "source.mariadb": "floodmark.sources.mysql:MysqlSource",
     "target.delta": "floodmark.targets.delta:DeltaTarget",
     "change.timestamp": "floodmark.changes.timestamp:TimestampChange",
     "change.sequence": "floodmark.changes.sequence:SequenceChange",
