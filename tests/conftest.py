@@ -12,6 +12,9 @@ from tests.services import PostgresServer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+H2 = "com.h2database:h2:2.4.240"
+"""A database that only Java knows, for the jdbc source."""
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
@@ -20,7 +23,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from floodmark.spark import open_session, stop_session
 
     log_file = tmp_path_factory.mktemp("spark") / "spark.log"
-    session = open_session(SparkSpec(), needs=["delta", "postgres", "sqlite", "mysql"], log_file=log_file, rows=0)
+    session = open_session(SparkSpec(), needs=["delta", "postgres", "sqlite", "mysql", H2], log_file=log_file, rows=0)
     yield session
     stop_session(session)
 

@@ -92,6 +92,14 @@ class Lab:
             f"FROM generate_series(1, {count}) i"
         )
 
+    def make_nullable(self) -> None:
+        own = "ALTER updated_at DROP NOT NULL" if self.kind == "postgres" else "MODIFY updated_at datetime(6) NULL"
+        self.execute(f"ALTER TABLE orders {own}")
+
+    def drop_key(self) -> None:
+        own = "DROP CONSTRAINT orders_pkey" if self.kind == "postgres" else "DROP PRIMARY KEY"
+        self.execute(f"ALTER TABLE orders {own}")
+
     def insert(self, *rows: tuple[int, str, str]) -> None:
         self.execute("INSERT INTO orders VALUES (?, ?, ?)", rows)
 

@@ -32,6 +32,11 @@ class ConnectionOptions(Options):
         """Values that must never be shown."""
         return ()
 
+    @property
+    def java(self) -> tuple[str, ...]:
+        """What Spark needs on its class path: libraries known by name, Maven coordinates, or paths of jars."""
+        return (self.type,)
+
 
 class SourceSpec(Options):
     connection: str = Field(description="Name of a connection.")

@@ -14,7 +14,7 @@ from floodmark.model.names import spark_name
 from floodmark.model.plan import Look
 from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import PipelineSpec
-from floodmark.model.table import Column, Cursor, TableInfo
+from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound
 from floodmark.sources.look import Probe
@@ -116,10 +116,9 @@ class MysqlSource:
         own = self._connection.parts["database"]
         return [name if schema == own else f"{schema}.{name}" for schema, name in self._rows(ALL_TABLES)]
 
-    def list_tables(self) -> list[tuple[str, str]]:
-        """A table of the connection's own database goes by its bare name."""
+    def list_tables(self) -> list[TableName]:
         own = self._connection.parts["database"]
-        return [("" if schema == own else schema, name) for schema, name in self._rows(BASE_TABLES)]
+        return [TableName(schema, name, schema == own) for schema, name in self._rows(BASE_TABLES)]
 
     def count_nulls(self, columns: Sequence[str]) -> int:
         where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)

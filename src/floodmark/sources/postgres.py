@@ -14,7 +14,7 @@ from floodmark.model.names import spark_name
 from floodmark.model.plan import Look
 from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import PipelineSpec
-from floodmark.model.table import Column, Cursor, CursorKind, TableInfo
+from floodmark.model.table import Column, Cursor, CursorKind, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound
 from floodmark.sources.look import Probe
@@ -57,7 +57,7 @@ _KINDS: dict[str, CursorKind | Literal["date"]] = {
 
 _COLUMNS = """
 SELECT a.attname, format_type(a.atttypid, NULL), a.attnotnull, a.atttypmod,
-       coalesce(array_position(i.indkey::int[], a.attnum::int), 0)
+       coalesce(array_position((i.indkey::int[])[0:i.indnkeyatts - 1], a.attnum::int), 0)
 FROM pg_attribute a
 LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
 WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
@@ -133,8 +133,8 @@ class PostgresSource:
         check_names([name for name, _, _ in found], self._relation)
         return TableInfo(self._name, tuple(_column(name, kind, False, modifier) for name, kind, modifier in found))
 
-    def list_tables(self) -> list[tuple[str, str]]:
-        return [(schema, name) for schema, name in self._rows(TABLES)]
+    def list_tables(self) -> list[TableName]:
+        return [TableName(schema, name, schema == "public") for schema, name in self._rows(TABLES)]
 
     def count_nulls(self, columns: Sequence[str]) -> int:
         where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
@@ -212,7 +212,7 @@ class PostgresSource:
         """Ranges of the cursor, or of the primary key where the whole table is read, with about as many rows each.
         They share one snapshot, so a row that changes meanwhile can't slip from one range to another."""
         declared = self._spec.source.partitions
-        if self._relation.is_query and declared is None:
+        if self._relation.query is not None and declared is None:
             return Split()  # each reader would run the query again
         axis = request.cursor or key_of(table)
         kind, size = (self._rows(SIZE, self._relation.table) or [("", 0)])[0] if self._relation.table else ("", 0)

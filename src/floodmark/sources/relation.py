@@ -18,11 +18,8 @@ class Relation:
     """What stands behind FROM, always under the name q."""
     table: str | None
     """Quoted; None for a query."""
+    query: str | None
     declared_at: Place | None
-
-    @property
-    def is_query(self) -> bool:
-        return self.table is None
 
 
 def relation_of(spec: PipelineSpec, quoted: Callable[[str], str]) -> Relation:
@@ -30,10 +27,18 @@ def relation_of(spec: PipelineSpec, quoted: Callable[[str], str]) -> Relation:
     source = spec.source
     if source.query is None:
         table = quoted(source.table or "")
-        return Relation(source.table or "", f"{table} q", table, spec.at("source.table"))
+        return Relation(source.table or "", f"{table} q", table, None, spec.at("source.table"))
+    text = _bare(source.query)
     # On a line of its own: a comment at the query's end must not swallow the parenthesis.
-    text = source.query.strip().rstrip(";").rstrip()
-    return Relation("the query", f"({text}\n) q", None, spec.at("source.query"))
+    return Relation("the query", f"({text}\n) q", None, text, spec.at("source.query"))
+
+
+def _bare(query: str) -> str:
+    """Without the semicolon at its end, and the comments behind that."""
+    lines = query.strip().splitlines()
+    while lines and (not lines[-1].strip(" \t;") or lines[-1].lstrip().startswith("--")):
+        lines.pop()
+    return "\n".join(lines).rstrip("; \t\n")
 
 
 def check_names(names: Sequence[str], relation: Relation) -> None:

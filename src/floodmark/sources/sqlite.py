@@ -20,7 +20,7 @@ from floodmark.model.names import spark_name
 from floodmark.model.plan import Guarantee, Look
 from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
-from floodmark.model.table import Column, Cursor, TableInfo
+from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound, floor_to, later_of
 from floodmark.sources.look import Probe
@@ -106,17 +106,19 @@ class SqliteSource:
         view = "temp.floodmark_query"
         try:
             db = self._connect()
-            described = db.execute(f"SELECT * FROM {self._relation.sql} LIMIT 0").description
-            check_names([column[0] for column in described], self._relation)
+            # Without anything around it: SQLite gives a second column of one name another one there.
+            asked = db.execute(self._relation.query or "")
+            check_names([column[0] for column in asked.description or ()], self._relation)
+            asked.close()
             db.execute(f"DROP VIEW IF EXISTS {view}")
             db.execute(f"CREATE TEMP VIEW floodmark_query AS SELECT * FROM {self._relation.sql}")
         except sqlite3.Error as error:
             raise broken_query(str(error), self._relation) from error
         return "floodmark_query"
 
-    def list_tables(self) -> list[tuple[str, str]]:
+    def list_tables(self) -> list[TableName]:
         found = self._rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY 1")
-        return [("", name) for (name,) in found]
+        return [TableName("", name, True) for (name,) in found]
 
     def count_nulls(self, columns: Sequence[str]) -> int:
         where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
