@@ -5,15 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.h2 import H2
 from tests.lab import Lab
 from tests.mariadb import MariadbServer
 from tests.services import PostgresServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-H2 = "com.h2database:h2:2.4.240"
-"""A database that only Java knows, for the jdbc source."""
 
 
 @pytest.fixture(scope="session")

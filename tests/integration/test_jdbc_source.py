@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-import subprocess
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.conftest import H2
+from tests.h2 import H2, H2Shop
 from tests.lab import ok
+from tests.services import run_cli
 
 from floodmark.errors import ConfigError, SourceError
-from floodmark.jars import find_java, jars_for
 from floodmark.project import Project, load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Shop:
-    def __init__(self, root: Path, spark: SparkSession) -> None:
-        self.root, self.spark = root, spark
-        self.url = f"jdbc:h2:file:{root}/shop"
-        self.execute(
-            "CREATE TABLE orders (id bigint PRIMARY KEY, val varchar(50), cents decimal(12,2), "
-            "updated_at timestamp(6) NOT NULL, seen timestamp(6) with time zone)"
-        )
-
-    def execute(self, *statements: str) -> None:
-        script = self.root / "script.sql"
-        script.write_text(";\n".join(statements) + ";\n")
-        (jar,) = jars_for([H2])
-        command = [str(find_java().path), "-cp", str(jar), "org.h2.tools.RunScript", "-url", self.url, "-user", "sa"]
-        subprocess.run([*command, "-script", str(script)], check=True, capture_output=True, timeout=120)
-
-    def fill(self, first: int, last: int, at: str = "2026-01-01 10:00:00") -> None:
-        self.execute(
-            f"INSERT INTO orders SELECT x, 'it''s ' || x, x / 4.0, timestamp '{at}' + x * interval '1' second, "
-            f"timestamp with time zone '2026-01-01 10:00:00+02:00' FROM system_range({first}, {last})"
-        )
-
+class Shop(H2Shop):
     def project(self, source: str = "table: PUBLIC.ORDERS", mode: str = "upsert", batch_rows: int = 100) -> Project:
         by = "timestamp, column: UPDATED_AT" if mode == "upsert" else "sequence, column: ID"
         keys = ", keys: [ID]" if mode == "upsert" else ""
@@ -55,11 +34,6 @@ class Shop:
             f"    batch_rows: {batch_rows}\n"
         )
         return load(path, spark=self.spark)
-
-    def target(self) -> list[tuple[Any, ...]]:
-        found = self.spark.read.format("delta").load(str(self.root / "lake" / "orders"))
-        shown = ("ID", "VAL", "CAST(CENTS AS STRING)", "CAST(UPDATED_AT AS STRING)", "unix_seconds(SEEN)")
-        return sorted(tuple(row) for row in found.selectExpr(*shown).collect())
 
 
 @pytest.fixture
@@ -80,6 +54,16 @@ def test_what_changed_is_moved_in_slices_and_then_nothing(shop: Shop, mode: str)
     shop.fill(251, 260)
     assert ok(project.run("orders")).rows.inserted == 10
     assert len(shop.target()) == 260
+
+
+def test_the_command_line_brings_the_driver(shop: Shop) -> None:
+    """In a process of its own, which fetches the jar and has Spark look."""
+    shop.fill(1, 3)
+    shop.project()
+    planned = run_cli("plan", "--json", cwd=shop.root)
+    assert json.loads(planned.stdout)["pipelines"][0]["rows"] == 3
+    run_cli("run", "orders", cwd=shop.root)
+    assert [row[0] for row in shop.target()] == [1, 2, 3]
 
 
 def test_an_update_at_the_mark_is_found(shop: Shop) -> None:

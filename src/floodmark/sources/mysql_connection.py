@@ -79,6 +79,8 @@ class MysqlConnection(ConnectionOptions):
         }
         if "ssl_ca" in parts:
             wanted |= {"sslMode": "verify-full", "serverSslCert": parts["ssl_ca"]}
+        else:
+            wanted["allowPublicKeyRetrieval"] = "true"  # MySQL 8's way of checking passwords needs it
         return address, wanted | {name: parts[name] for name in ("user", "password") if name in parts}
 
     def connect(self) -> pymysql.Connection[Any]:
@@ -105,6 +107,8 @@ class MysqlConnection(ConnectionOptions):
             )
             with db.cursor() as cursor:
                 cursor.execute("SET SESSION TRANSACTION READ ONLY")
+        except RuntimeError as error:  # what pymysql raises when a password needs a package that is not there
+            raise MissingExtra(f"{error}", hint="pip install 'floodmark[mysql]'") from error
         except pymysql.Error as error:
             raise SourceError(
                 f"can't connect to MySQL at {self.where}: {reason(error)}", transient=may_pass(error)
