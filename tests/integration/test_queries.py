@@ -32,7 +32,7 @@ def ids(lab: Lab) -> list[int]:
 
 
 def test_a_query_is_followed_in_slices_and_recognised_when_quiet(shop: Lab) -> None:
-    project = shop.project(source=query(QUERY), batch_rows=5)
+    project = shop.project(source=query(QUERY), batch_rows=4)
     assert project.plan("orders").rows == 10
     result = ok(project.run("orders"))
     assert (result.rows.inserted, result.slices) == (10, 2)
@@ -68,10 +68,10 @@ def test_two_columns_of_one_name_are_refused(shop: Lab) -> None:
 
 
 def test_a_query_read_whole_and_a_cursor_that_it_does_not_have(shop: Lab) -> None:
+    bare = shop.project(source=query("select id, val from orders"))
+    with pytest.raises(ConfigError, match='column "updated_at" is not in the query'):
+        bare.plan("orders")
     project = shop.project(
         source=query(QUERY), change="{by: none}", target="{connection: lake, table: orders, mode: replace}"
     )
     assert ok(project.run("orders")).rows.inserted == 10
-    bare = shop.project(source=query("select id, val from orders"))
-    with pytest.raises(ConfigError, match='column "updated_at" is not in the query'):
-        bare.plan("orders")
