@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,7 +14,7 @@ from floodmark.model.ledger import Ahead, PendingLook, PipelineState
 from floodmark.model.outcome import Landed, Load, RunRecord, TargetState
 from floodmark.model.plan import Look
 from floodmark.model.position import Position
-from floodmark.model.table import Cursor, TableInfo
+from floodmark.model.table import Cursor, TableInfo, TableName
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,6 +73,22 @@ class Source(Protocol):
         """Lazy; runs when the target loads it. Filters and columns are pushed down."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class ListsTables(Protocol):
+    """A source whose database says which tables it has: what wildcards need."""
+
+    def list_tables(self) -> list[TableName]:
+        """Tables that may be read; no views."""
+
+
+@runtime_checkable
+class LooksThroughSpark(Protocol):
+    """A source that has no driver but Java's: even a look starts Spark."""
+
+    def attach(self, spark: Callable[[], SparkSession]) -> None:
+        """Before anything else is asked of it."""
 
 
 class ChangeStrategy(Protocol):

@@ -21,12 +21,13 @@ from floodmark.model.outcome import Health, PipelineStatus, RunRecord, RunResult
 from floodmark.model.plan import RunPlan
 from floodmark.model.spec import ConnectionOptions, PipelineSpec, ProjectSpec, SparkSpec
 from floodmark.model.window import MAIN
-from floodmark.ports import EventSink, StateStore, SupportsHistory, SupportsLeases, Target
+from floodmark.ports import EventSink, LooksThroughSpark, Source, StateStore, SupportsHistory, SupportsLeases, Target
 from floodmark.preflight import Preflight
 from floodmark.registry import Registry
 from floodmark.runner import Runner
 from floodmark.stop import Stop
 from floodmark.stores import create_state_store
+from floodmark.wildcard import Wildcards
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +49,7 @@ class Project:
         self._store: StateStore | None = None
         self._spark: SparkSession | None = None
         self._stop = Stop()
+        self._wildcards = Wildcards(self._source)
 
     # -- running --------------------------------------------------------------------------------------------------
 
@@ -119,11 +121,14 @@ class Project:
     # -- looking --------------------------------------------------------------------------------------------------
 
     def names(self, patterns: Sequence[str] = ()) -> list[str]:
-        """Pipelines by name or wildcard, in the file's order; all of them without a pattern."""
+        """Pipelines by name or wildcard, in the file's order; all of them without a pattern. Where `source.tables`
+        stands for many, it takes the database to know them."""
+        self.spec = self._wildcards.expand(self.spec, patterns)
         known = list(self.spec.pipelines)
         chosen: list[str] = []
         for pattern in patterns or ["*"]:
-            found = [name for name in known if name == pattern or fnmatchcase(name, pattern)]
+            parents = self._wildcards.parent
+            found = [n for n in known if pattern in (n, parents(n)) or fnmatchcase(n, pattern)]
             if not found:
                 close = get_close_matches(pattern, known, n=1)
                 guess = f"did you mean {close[0]}? " if close else ""
@@ -154,7 +159,7 @@ class Project:
     def _is_running(self, name: str) -> bool:
         if not isinstance(self.store, SupportsLeases):
             return False
-        held = self.store.holder(self._target(name).resource)
+        held = self.store.holder(self._target(self._pipeline(name)).resource)
         return held is not None and standing(held.owner, this_process("", datetime.now(UTC))) != "gone"
 
     def history(self, name: str, limit: int = 20) -> list[RunRecord]:
@@ -166,6 +171,8 @@ class Project:
     @property
     def store(self) -> StateStore:
         if self._store is None:
+            if "target" in str(self.spec.state):
+                self.names()  # that store asks the targets, so it has to know every one
             self._store = create_state_store(
                 self.spec.state,
                 root=self._root,
@@ -206,10 +213,10 @@ class Project:
         return Runner(self._preflight(name), self._around(), sink or Silent())
 
     def _preflight(self, name: str) -> Preflight:
-        spec = self._pipeline(name)
-        source = self._component("source", self.spec.connections[spec.source.connection], spec)
+        spec = self._wildcards.resolved(self._pipeline(name))
+        source = self._source(spec)
         change = self._registry.get("change", spec.change.by)(spec.change, spec.at)
-        return Preflight(spec, source, change, self._target(name), self.store)
+        return Preflight(spec, source, change, self._target(spec), self.store)
 
     def _around(self) -> Surroundings:
         return Surroundings(
@@ -222,8 +229,13 @@ class Project:
             stop=self._stop,
         )
 
-    def _target(self, name: str) -> Target:
-        spec = self._pipeline(name)
+    def _source(self, spec: PipelineSpec) -> Source:
+        source: Source = self._component("source", self.spec.connections[spec.source.connection], spec)
+        if isinstance(source, LooksThroughSpark):
+            source.attach(lambda: self._session(None, lambda _: None))
+        return source
+
+    def _target(self, spec: PipelineSpec) -> Target:
         target: Target = self._component("target", self.spec.connections[spec.target.connection], spec)
         return target
 
@@ -237,8 +249,11 @@ class Project:
             )
         return self._registry.get(kind, connection.type)(connection, spec, self._root)
 
+    def _java(self, connection: ConnectionOptions) -> list[str]:
+        return [str(self._root / need) if need.endswith(".jar") else need for need in connection.java]
+
     def _inspect(self, name: str) -> TargetState:
-        return self._target(name).inspect(deep=True)
+        return self._target(self._pipeline(name)).inspect(deep=True)
 
     def _session(self, rows: int | None, tell: Callable[[str], None]) -> SparkSession:
         """One Spark for the project, a session of its own for each run: settings must not leak between them."""
@@ -251,7 +266,7 @@ class Project:
                 session.conf.set(name, value)
             return session
         if self._spark is None:
-            needs = {connection.type for connection in self.spec.connections.values()}
+            needs = dict.fromkeys(need for c in self.spec.connections.values() for need in self._java(c))
             log_file = self._root / ".floodmark" / "logs" / "spark.log"
             self._spark = open_session(self.spec.spark, needs=needs, log_file=log_file, rows=rows, tell=tell)
         return own_session(self._spark)

@@ -136,7 +136,8 @@ def _adopt(spec: PipelineSpec, state: PipelineState | None, target: TargetState)
 def _check_identity(spec: PipelineSpec, known: dict[str, Any]) -> None:
     """Under another key or cursor the windows of the ledger mean nothing."""
     wanted = spec.identity
-    paths = {"source": "source.table", "change": "change", "target": "target.table", "keys": "target.keys"}
+    source = "source.table" if spec.source.query is None else "source.query"
+    paths = {"source": source, "change": "change", "target": "target.table", "keys": "target.keys"}
     for name, value in wanted.items():
         if name in known and _renamed(known[name], spec.target.renames) != _renamed(value, spec.target.renames):
             raise Refused(

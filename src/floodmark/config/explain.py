@@ -76,7 +76,9 @@ class _Report:
                 self._unknown(spot)
             elif detail["type"] == "missing":
                 # `tabel` is one mistake, not an unknown key and a missing one.
-                if spot.path not in misspelt:
+                if option := detail.get("ctx", {}).get("option"):
+                    self._missing((*spot.path, option), detail["ctx"]["about"])
+                elif spot.path not in misspelt:
                     self._missing(spot.path, spot.field.description if spot.field else None)
             elif detail["type"] == "union_tag_not_found":
                 self._missing((*spot.path, _tag_key(detail)), f"One of {', '.join(_tags(spot, detail))}.")

@@ -117,7 +117,7 @@ def test_the_error_of_the_sketch(desk: Desk, good: str) -> None:
             "partitions: 2",
             6,
             "missing option 'table' in pipelines.orders.source",
-            "Table to read, with its schema where the database has schemas. Set it here or under defaults.",
+            "The table to read, or instead of it a `query`, or a pattern of `tables`. Set it here or under defaults.",
         ),
         (
             "    source: {connection: shop, table: public.orders}\n",
@@ -241,7 +241,7 @@ def test_all_mistakes_are_told_in_the_order_of_the_file(desk: Desk, good: str) -
         "did you mean path? Known keys: type, path\n"
         "3 more problems:\n"
         "  floodmark.yml:6  unknown key 'tabel' in pipelines.orders.source "
-        "(did you mean table? Known keys: connection, table, partitions, fetch_size)\n"
+        "(did you mean table? Known keys: connection, table, query, tables, exclude, partitions, fetch_size)\n"
         "  floodmark.yml:8  mode 'upsrt' is not one of append, upsert, replace (did you mean upsert?)\n"
         "  floodmark.yml:9  pipelines.orders.batch_rows: expected a whole number, got 'abc'"
     )
