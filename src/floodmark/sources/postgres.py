@@ -7,17 +7,18 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import SourceError
 from floodmark.model.plan import Look
 from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import PipelineSpec
-from floodmark.model.table import Column, Cursor, CursorKind, TableInfo
+from floodmark.model.table import Column, Cursor, TableInfo
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound
 from floodmark.sources.look import Probe
 from floodmark.sources.postgres_connection import PostgresConnection
+from floodmark.sources.postgres_types import COLUMNS, SESSION, PgColumn, wire_of
 from floodmark.sources.sql import (
     CursorSql,
     local_time,
@@ -28,6 +29,7 @@ from floodmark.sources.sql import (
     unknown_table,
     utc_time,
 )
+from floodmark.sources.wire import Wires, refuse_twins
 
 if TYPE_CHECKING:
     import psycopg
@@ -38,28 +40,6 @@ __all__ = ["PostgresConnection", "PostgresSource"]
 ROWS_PER_PARTITION = 100_000
 MOST_PARTITIONS = 8
 """Connections that one read may open when the user has not said."""
-
-_KINDS: dict[str, CursorKind | Literal["date"]] = {
-    "timestamp with time zone": "timestamp",
-    "timestamp without time zone": "timestamp",
-    "smallint": "integer",
-    "integer": "integer",
-    "bigint": "integer",
-    "text": "text",
-    "character varying": "text",
-    "character": "text",
-    "uuid": "text",
-    "date": "date",
-}
-
-_COLUMNS = """
-SELECT a.attname, format_type(a.atttypid, NULL), a.attnotnull, a.atttypmod,
-       coalesce(array_position(i.indkey::int[], a.attnum::int), 0)
-FROM pg_attribute a
-LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
-WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
-ORDER BY a.attnum
-"""
 
 _TABLES = """
 SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -100,13 +80,19 @@ class PostgresSource:
         return int(self._rows(statement)[0][0])
 
     def describe(self) -> TableInfo:
-        found = self._rows(_COLUMNS, self._table)
+        return self._table_info(self._columns())
+
+    def _columns(self) -> tuple[PgColumn, ...]:
+        found = self._rows(COLUMNS, self._table, self._table)
         if not found:
             names = [row[0] for row in self._rows(_TABLES)]
             raise unknown_table(self._name, self._connection.where, names, self._spec.at("source.table"))
-        columns = tuple(_column(name, declared, notnull, modifier) for name, declared, notnull, modifier, _ in found)
-        keys = sorted((place, name) for name, _, _, _, place in found if place)
-        return TableInfo(self._name, columns, tuple(name for _, name in keys))
+        return tuple(PgColumn(*row) for row in found)
+
+    def _table_info(self, found: Sequence[PgColumn]) -> TableInfo:
+        keys = sorted((c.key_place, c.name) for c in found if c.key_place)
+        table = TableInfo(self._name, tuple(c.column for c in found), tuple(name for _, name in keys))
+        return refuse_twins(table, self._spec.at("source.table"))
 
     def count_nulls(self, columns: Sequence[str]) -> int:
         where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
@@ -160,25 +146,28 @@ class PostgresSource:
             db.close()
 
     def read(self, spark: SparkSession, request: ReadRequest, snapshot: str | None) -> DataFrame:
-        table = self.describe()
-        columns = ", ".join(quote(name) for name in table.names)
-        where, predicates = "true", [""]
+        columns = self._columns()
+        wires = Wires(self._table_info(columns), tuple(wire_of(c) for c in columns))
+        select, where, predicates = wires.select, "true", [""]
         if request.cursor is not None:
             sql = self._cursor_sql(request.cursor)
             where = sql.bounds(request.after, request.until)
             predicates = self._partitions(sql, request)
+            if len(predicates) > 1:  # Spark puts them around this query: there the cursor needs its own name and type
+                select += f", {sql.columns}"
         address, properties = self._connection.jdbc
         # With a fetch size of 0 the driver would leave the transaction that the snapshot was set in.
-        properties |= {"fetchsize": str(self._spec.source.fetch_size), "preferTimestampNTZ": "true"}
+        properties |= {"fetchsize": str(self._spec.source.fetch_size), "customSchema": wires.schema}
+        properties["sessionInitStatement"] = SESSION
         if snapshot is not None:
             properties["sessionInitStatement"] = (
                 "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
-                f"SET TRANSACTION SNAPSHOT {text_literal(snapshot)}"
+                f"SET TRANSACTION SNAPSHOT {text_literal(snapshot)}; {SESSION}"
             )
-        query = f"(SELECT {columns} FROM {self._table} WHERE {where}) q"
+        query = f"(SELECT {select} FROM {self._table} WHERE {where}) q"
         if len(predicates) == 1:
-            return spark.read.jdbc(address, query, properties=properties)
-        return spark.read.jdbc(address, query, predicates=predicates, properties=properties)
+            return wires.typed(spark.read.jdbc(address, query, properties=properties))
+        return wires.typed(spark.read.jdbc(address, query, predicates=predicates, properties=properties))
 
     def _partitions(self, sql: CursorSql, request: ReadRequest) -> list[str]:
         """Ranges of the cursor that hold about as many rows each, by the real distribution."""
@@ -188,13 +177,6 @@ class PostgresSource:
             return [""]
         found = self._rows(sql.splits(request.after, request.until, ceil(rows / wanted)))
         return sql.partitions([Position.before(*_scalars(row, sql.cursor)) for row in found])
-
-
-def _column(name: str, declared: str, notnull: bool, modifier: int) -> Column:
-    zoned = declared == "timestamp with time zone"
-    is_time = declared.startswith("timestamp")
-    precision = modifier if is_time and modifier >= 0 else 6
-    return Column(name, declared, _KINDS.get(declared, "other"), not notnull, zoned, precision)
 
 
 def _scalars(row: tuple[Any, ...], cursor: Cursor) -> tuple[Scalar, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from pydantic import Field, SecretStr, model_validator
 
@@ -70,7 +70,7 @@ class PostgresConnection(ConnectionOptions):
     def jdbc(self) -> tuple[str, dict[str, str]]:
         """Address and properties: user and password never go into the address, which Spark shows."""
         parts = self.parts
-        address = f"jdbc:postgresql://{parts['host']}:{parts['port']}/{parts.get('database', '')}"
+        address = f"jdbc:postgresql://{parts['host']}:{parts['port']}/{quote(parts.get('database', ''), safe='')}"
         wanted = {"driver": "org.postgresql.Driver", "ApplicationName": "floodmark"}
         names = {"user": "user", "password": "password", "sslmode": "sslmode", "sslrootcert": "sslrootcert"}
         return address, wanted | {ours: parts[theirs] for theirs, ours in names.items() if theirs in parts}
@@ -93,6 +93,8 @@ class PostgresConnection(ConnectionOptions):
         except psycopg.OperationalError as error:
             raise SourceError(f"can't connect to Postgres at {self.where}: {_reason(error)}") from error
         db.read_only = True
+        # psycopg reads no other style than this one; a server may have been set to another.
+        db.execute("SET datestyle = 'ISO'; SET timezone = 'UTC'")
         return db
 
 
