@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deltalake import DeltaTable
+import pyarrow
+import pytest
+from deltalake import DeltaTable, QueryBuilder
 from tests.lab import ok
 
+from floodmark.committer import first_line
+from floodmark.ports import ReadRequest, Source
 from floodmark.project import Project, declare
+from floodmark.registry import Registry
+from floodmark.spark import own_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +63,7 @@ class Catalogue:
         self.execute(f"INSERT INTO {table} (id, {names}) VALUES (1, {', '.join(case.literal for case in columns)})")
         self.execute(f"INSERT INTO {table} (id) VALUES (2)")
 
-    def project(self, root: Path, spark: SparkSession, table: str, **extra: Any) -> Project:
+    def project(self, root: Path, spark: SparkSession | None, table: str, **extra: Any) -> Project:
         target = {"connection": "lake", "table": table, "mode": "append"}
         pipeline = {
             "source": {"connection": "shop", "table": table},
@@ -81,6 +87,20 @@ class Catalogue:
         )
         assert set(rows[1][1:]) == {None}
         return [(case, types[f"c{i}"], rows[0][f"c{i}"]) for i, case in enumerate(self.cases)]
+
+    def refused(self, root: Path, spark: SparkSession) -> Iterator[tuple[str, str]]:
+        """What the message should say, and what it says."""
+        self.create("odd", self.refusals)
+        spec = self.project(root, spark, "odd").spec
+        factory = Registry.default().get("source", self.connection["type"])
+        source: Source = factory(spec.connections["shop"], spec.pipelines["types"], root)
+        frame = source.read(own_session(spark), ReadRequest(None, None, None, None), None)
+        source.close()
+        for place, refusal in enumerate(self.refusals):
+            name = f"c{place}"
+            with pytest.raises(Exception, match="floodmark:") as caught:
+                frame.select(name).collect()
+            yield f'column "{name}" of odd holds {refusal.shown}', first_line(caught.value)
 
     def section(self, seen: Sequence[tuple[Case, str, str]]) -> str:
         lines = [
@@ -107,12 +127,23 @@ def _shown(name: str, kind: str) -> str:
 
 
 def _code(text: str) -> str:
+    text = text.replace("\n", "\\n").replace("\t", "\\t")
     fence = "``" if "`" in text else "`"
     return f"{fence}{text}{fence}" if text else "(empty)"
 
 
-def seen_by_others(root: Path, table: str) -> dict[str, Any]:
-    """The row with the values, as the `deltalake` package reads it: a reader that shares no code with Spark."""
-    frame = DeltaTable(str(root / "lake" / table)).to_pyarrow_table()
-    row: dict[str, Any] = next(row for row in frame.to_pylist() if row["id"] == 1)
-    return row
+def assert_others_read_the_same(root: Path, spark: SparkSession) -> None:
+    """The `deltalake` package shares no code with Spark. Times are compared as numbers: Python's have other ranges."""
+    path = str(root / "lake" / "types")
+    ours = spark.read.format("delta").load(path).orderBy("id").toArrow()
+    found = QueryBuilder().register("t", DeltaTable(path)).execute("SELECT * FROM t ORDER BY id").read_all()
+    theirs = pyarrow.table(found)
+    assert theirs.column_names == ours.column_names
+    for name in ours.column_names:
+        assert _comparable(theirs.column(name)) == _comparable(ours.column(name)), name
+
+
+def _comparable(column: Any) -> list[str]:
+    if pyarrow.types.is_temporal(column.type):
+        column = column.cast(pyarrow.int32() if pyarrow.types.is_date(column.type) else pyarrow.int64())
+    return [repr(value) for value in column.to_pylist()]

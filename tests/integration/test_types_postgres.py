@@ -1,4 +1,5 @@
 """Every Postgres type through a real run: it arrives with its value, or is refused by name."""
+# ruff: noqa: E501 - a table: one line per type reads better than six
 
 from __future__ import annotations
 
@@ -6,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
-import pytest
-from tests.type_lab import PAGE, Case, Catalogue, Refusal
 from tests.lab import ok
+from tests.type_lab import PAGE, Case, Catalogue, Refusal, assert_others_read_the_same
+
+from floodmark.sources.postgres import PostgresConnection, PostgresSource
+from floodmark.spark import own_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +24,7 @@ CASES = (
     Case("bigint", "-9223372036854775808", "bigint", "-9223372036854775808"),
     Case("bigint", "9223372036854775807", "bigint", "9223372036854775807"),
     Case("numeric(38,10)", "-1234567890123456789012345678.0123456789", "decimal(38,10)", "-1234567890123456789012345678.0123456789"),
-    Case("numeric(5,-2)", "1234567", "decimal(7,0)", "1234600"),
+    Case("numeric(5,-2)", "1234567", "decimal(7,0)", "1234600", "rounded by Postgres"),
     Case("numeric(2,4)", "0.0012", "decimal(4,4)", "0.0012"),
     Case("numeric(50,20)", "123456789012345678901234567890.12345678901234567890", "string", "123456789012345678901234567890.12345678901234567890", "more digits than Spark has (38): " + TEXT),
     Case("numeric", "0.33333333333333333333333333333333333333333333", "string", "0.33333333333333333333333333333333333333333333", "no limit to its digits: " + TEXT),
@@ -30,7 +33,7 @@ CASES = (
     Case("real", "'NaN'", "float", "NaN"),
     Case("double precision", "0.1", "double", "0.1"),
     Case("double precision", "'-Infinity'", "double", "-Infinity"),
-    Case("money", "-1234567.89", "string", "-1234567.89", "the plain number; " + TEXT),
+    Case("money", "-1234567.89", "string", "-1234567.89", "the plain number, " + TEXT),
     Case("boolean", "true", "boolean", "true"),
     Case("text", "E'\\U0001F30A \\u00e9 \\t \\n \\\\ \" '''", "string", "🌊 é \t \n \\ \" '"),
     Case("text", "''", "string", "", "an empty text is not NULL"),
@@ -99,14 +102,14 @@ CASES = (
 )  # fmt: skip
 
 REFUSALS = (
-    Refusal("date", "'infinity'", "holds infinity, which no date", "Spark has no infinite dates"),
-    Refusal("date", "'-infinity'", "holds -infinity, which no date"),
-    Refusal("timestamptz", "'infinity'", "holds infinity or a time after the year 294246, which no timestamp"),
-    Refusal("timestamp", "'-infinity'", "holds -infinity, which no timestamp"),
-    Refusal("timestamp", "'294276-12-31'", "holds infinity or a time after the year 294246", "Spark's last year is 294246"),
-    Refusal("numeric(10,2)", "'NaN'", "holds NaN, which no decimal(10,2)", "a decimal is always a number; floats may be NaN"),
-    Refusal("numeric(10,2)[]", "'{1,NaN}'", 'holds ["1.00","NaN"], which no array<decimal(10,2)>'),
-    Refusal("integer[]", "'{{1,2},{3,4}}'", "holds {{1,2},{3,4}}, which is no array of one dimension", "declared as `integer[][]` it arrives as JSON"),
+    Refusal("date", "'infinity'", "infinity, which no date", "Spark has no infinite dates"),
+    Refusal("date", "'-infinity'", "-infinity, which no date"),
+    Refusal("timestamptz", "'infinity'", "infinity or a time after the year 294246, which no timestamp"),
+    Refusal("timestamp", "'-infinity'", "-infinity, which no timestamp"),
+    Refusal("timestamp", "'294276-12-31'", "infinity or a time after the year 294246", "Spark's last year is 294246"),
+    Refusal("numeric(10,2)", "'NaN'", "NaN, which no decimal(10,2)", "a decimal is always a number; floats may be NaN"),
+    Refusal("numeric(10,2)[]", "'{1,NaN}'", '["1.00","NaN"], which no array<decimal(10,2)>'),
+    Refusal("integer[]", "'{{1,2},{3,4}}'", "{{1,2},{3,4}}, which is no array of one dimension", "declared as `integer[][]` it arrives as JSON"),
 )  # fmt: skip
 
 
@@ -133,11 +136,98 @@ def catalogue(url: str) -> Catalogue:
 def test_each_type_arrives_with_its_value(pg_db: str, tmp_path: Path, spark: SparkSession) -> None:
     known = catalogue(pg_db)
     # None of it may depend on how the server is set up.
-    known.execute("ALTER DATABASE " + pg_db.rpartition("/")[2] + " SET timezone = 'Asia/Kathmandu'")
-    known.execute("ALTER DATABASE " + pg_db.rpartition("/")[2] + " SET intervalstyle = 'sql_standard'")
-    known.execute("ALTER DATABASE " + pg_db.rpartition("/")[2] + " SET bytea_output = 'escape'")
-    known.execute("ALTER DATABASE " + pg_db.rpartition("/")[2] + " SET datestyle = 'German'")
+    for setting in ("timezone = 'Asia/Kathmandu'", "intervalstyle = 'sql_standard'", "bytea_output = 'escape'"):
+        known.execute(f"ALTER DATABASE {pg_db.rpartition('/')[2]} SET {setting}")
+    known.execute(f"ALTER DATABASE {pg_db.rpartition('/')[2]} SET datestyle = 'German'")
     seen = known.observe(tmp_path, spark)
     for case, kind, value in seen:
         assert (case.declared, kind, value) == (case.declared, case.arrives, case.value)
+    assert_others_read_the_same(tmp_path, spark)
     assert known.section(seen) in PAGE.read_text(), "run: python scripts/write_types.py"
+
+
+def test_what_can_not_arrive_is_refused_by_name(pg_db: str, tmp_path: Path, spark: SparkSession) -> None:
+    for wanted, said in catalogue(pg_db).refused(tmp_path, spark):
+        assert said.startswith(wanted)
+        assert "(the row with id = 1); leave the column out" in said
+
+
+def test_a_refusal_stops_the_run_unless_the_column_is_left_out(pg_db: str, tmp_path: Path, spark: SparkSession) -> None:
+    known = catalogue(pg_db)
+    known.create("odd", REFUSALS)
+    result = known.project(tmp_path, spark, "odd").run("types")
+    assert not result.success
+    assert 'column "c0" of odd holds infinity' in result.errors[0]
+    project = known.project(tmp_path, spark, "odd", transform={"sql": "SELECT id FROM source"})
+    assert ok(project.run("types", full_refresh=True)).rows.inserted == 2
+
+
+def test_an_upsert_compares_every_type(pg_db: str, tmp_path: Path, spark: SparkSession) -> None:
+    """A row that is read again and says nothing new is not written again, NaN and arrays included."""
+    known = catalogue(pg_db)
+    for statement in known.setup:
+        known.execute(statement)
+    known.create("types", CASES)
+    known.execute("ALTER TABLE types ADD COLUMN at timestamptz(3) NOT NULL DEFAULT '2026-01-01'")
+    project = known.project(
+        tmp_path,
+        spark,
+        "types",
+        change={"by": "timestamp", "column": "at", "delay": "0s"},
+        target={"connection": "lake", "table": "types", "mode": "upsert", "keys": ["id"]},
+    )
+    assert ok(project.run("types")).rows.inserted == 2
+    known.execute("UPDATE types SET c0 = 7, at = '2026-01-02' WHERE id = 2")
+    rows = ok(project.run("types")).rows
+    assert (rows.inserted, rows.updated) == (0, 1)
+
+
+def test_times_do_not_depend_on_the_session_s_zone_nor_on_the_number_of_readers(
+    pg_db: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    known = catalogue(pg_db)
+    known.execute("CREATE TABLE odd (id int PRIMARY KEY, at timestamp NOT NULL, moment timestamptz)")
+    known.execute(
+        "INSERT INTO odd SELECT n, TIMESTAMP '2026-03-29 01:00:00.000001' + n * interval '10 min', "
+        "TIMESTAMPTZ '2026-10-25 00:00:00.000001+00' + n * interval '10 min' FROM generate_series(1, 24) n"
+    )
+    session = own_session(spark)
+    session.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    project = known.project(
+        tmp_path,
+        session,
+        "odd",
+        source={"connection": "shop", "table": "odd", "partitions": 3},
+        change={"by": "timestamp", "columns": ["at", "id"], "delay": "0s", "timezone": "UTC"},
+    )
+    assert ok(project.run("types")).rows.inserted == 24
+    loaded = spark.read.format("delta").load(str(tmp_path / "lake" / "odd")).orderBy("id")
+    at, moment = loaded.selectExpr("cast(at AS string)", "cast(moment AS string)").collect()[8]
+    assert (at, moment) == ("2026-03-29 02:30:00.000001", "2026-10-25 01:30:00.000001")
+
+
+def test_views_and_domains_as_cursor(pg_db: str, tmp_path: Path, spark: SparkSession) -> None:
+    known = catalogue(pg_db)
+    known.execute("CREATE DOMAIN moment AS timestamptz(3)")
+    known.execute(
+        "CREATE TABLE base (id int PRIMARY KEY, at moment NOT NULL, tags text[][], half int GENERATED ALWAYS AS (id / 2) STORED)"
+    )
+    known.execute(
+        "INSERT INTO base VALUES (1, '2026-01-01 10:00:00.123', '{{a}}'), (2, '2026-01-01 10:00:00.124', '{{b}}')"
+    )
+    known.execute("CREATE VIEW odd AS SELECT id, at, tags[1][1] AS tag, half, avg(id) OVER () AS mean FROM base")
+    change = {"by": "timestamp", "column": "at", "delay": "0s"}
+    project = known.project(tmp_path, spark, "odd", change=change)
+    assert ok(project.run("types")).rows.inserted == 2
+    loaded = spark.read.format("delta").load(str(tmp_path / "lake" / "odd"))
+    assert dict(loaded.dtypes) == {"id": "int", "at": "timestamp", "tag": "string", "half": "int", "mean": "string"}
+    assert [tuple(r) for r in loaded.orderBy("id").select("tag", "half").collect()] == [("a", 0), ("b", 1)]
+
+
+def test_the_primary_key_is_known_whole(pg_db: str, tmp_path: Path) -> None:
+    known = catalogue(pg_db)
+    known.execute("CREATE TABLE odd (id int, at int, v text, PRIMARY KEY (v, id))")
+    spec = known.project(tmp_path, None, "odd").spec
+    source = PostgresSource(PostgresConnection.model_validate(known.connection), spec.pipelines["types"], tmp_path)
+    assert source.describe().primary_key == ("v", "id")
+    source.close()

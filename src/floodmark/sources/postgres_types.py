@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from floodmark.model.table import Column, CursorKind
 from floodmark.sources.sql import quote
-from floodmark.sources.wire import Refuse, Wire
+from floodmark.sources.wire import WIDEST, Refuse, Wire
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -29,7 +29,7 @@ WITH RECURSIVE kind AS (
   FROM kind k JOIN pg_type t ON t.oid = k.type LEFT JOIN pg_type e ON e.typarray = t.oid
   WHERE t.typtype = 'd' OR e.oid IS NOT NULL
 )
-SELECT a.attname, a.attnotnull, coalesce(array_position(i.indkey::int[], a.attnum::int), 0),
+SELECT a.attname, a.attnotnull, coalesce(array_position(i.indkey::int[], a.attnum::int) + 1, 0),
        format_type(k.type, NULL), t.typtype::text, k.modifier, k.ndims, k.depth
 FROM kind k
 JOIN pg_type t ON t.oid = k.type AND t.typtype <> 'd'
@@ -38,7 +38,7 @@ LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
 WHERE NOT EXISTS (SELECT FROM pg_type e WHERE e.typarray = t.oid)
 ORDER BY a.attnum
 """
-"""Domains are followed down to the type they stand for, arrays down to their elements."""
+"""`indkey` counts from 0. Domains are followed down to the type they stand for, arrays down to their elements."""
 
 _KINDS: dict[str, CursorKind | Literal["date"]] = {
     "timestamp with time zone": "timestamp",
@@ -66,8 +66,6 @@ _AS_IT_IS = {
     "character": "string",  # a cast to text would take its blanks off
 }
 
-_WIDEST = 38
-"""Digits of Spark's decimal."""
 _LAST_DAY = 2**31 - 1
 _LAST_MOMENT = 2**63 - 1
 """Stand for infinity, as in Postgres itself; their negatives for -infinity."""
@@ -103,7 +101,7 @@ class PgColumn:
         precision, scale = (self.modifier - 4) >> 16 & 0xFFFF, ((self.modifier - 4 & 0x7FF) ^ 1024) - 1024
         # numeric(5,-2) holds 7 digits before the point, numeric(2,4) four behind it.
         digits = max(precision - min(scale, 0), scale)
-        return f"decimal({digits},{max(scale, 0)})" if digits <= _WIDEST else None
+        return f"decimal({digits},{max(scale, 0)})" if digits <= WIDEST else None
 
 
 def wire_of(column: PgColumn) -> Wire:

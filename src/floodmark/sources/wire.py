@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
+WIDEST = 38
+"""Digits of Spark's decimal."""
 SHOWN = 80
 """Characters of a value in a message: enough to find it, and one line."""
 
