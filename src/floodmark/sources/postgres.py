@@ -42,7 +42,9 @@ MOST_PARTITIONS = 8
 """Connections that one read may open when the user has not said."""
 
 _TABLES = """
-SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+SELECT CASE WHEN n.nspname ~ '[."]' THEN quote_ident(n.nspname) ELSE n.nspname END || '.' ||
+       CASE WHEN c.relname ~ '[."]' THEN quote_ident(c.relname) ELSE c.relname END
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema'
 ORDER BY 1 LIMIT 500
 """
@@ -57,7 +59,7 @@ class PostgresSource:
 
     @property
     def _table(self) -> str:
-        return ".".join(quote(part) for part in split_name(self._name))
+        return ".".join(quote(part) for part in split_name(self._name, self._spec.at("source.table")))
 
     # -- the database ---------------------------------------------------------------------------------------------
 

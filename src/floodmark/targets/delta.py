@@ -21,6 +21,7 @@ from floodmark.model.outcome import Head, Landed, Load, TargetState
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
 from floodmark.targets.delta_log import DeltaLog, read_log
 from floodmark.targets.delta_sql import cluster_table, create_table, merge, range_predicate
+from floodmark.targets.delta_types import refuse_columns, refuse_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,6 +47,8 @@ class DeltaTarget:
             raise ConfigError(
                 f"the table {spec.target.table} leaves the connection's folder", declared_at=spec.at("target.table")
             )
+        path = spec.target.table if self._local is None else self._path
+        refuse_folder(path, spec.target.table, spec.at("target.table"))
 
     @property
     def resource(self) -> str:
@@ -72,9 +75,11 @@ class DeltaTarget:
         return found[0] if found else None
 
     def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:
+        refuse_columns(batch.schema, self._spec.target.table)
         log = self._log()
         if log is None:
-            spark.sql(create_table(self._path, batch, self._spec.target))
+            for statement in create_table(self._path, batch, self._spec.target):
+                spark.sql(statement)
         else:
             self._check_columns(log, batch, load)
         if load.mode == "upsert" and not load.intent.full and log is not None and log.has_files:
