@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from tests.lab import ok
 from tests.type_lab import PAGE, Case, Catalogue, Refusal, assert_others_read_the_same
 
 from floodmark.sources.postgres import PostgresConnection, PostgresSource
+from floodmark.sources.postgres_types import COLUMNS, RESULT, PgColumn
 from floodmark.spark import own_session
 
 if TYPE_CHECKING:
@@ -226,8 +228,29 @@ def test_views_and_domains_as_cursor(pg_db: str, tmp_path: Path, spark: SparkSes
 
 def test_the_primary_key_is_known_whole(pg_db: str, tmp_path: Path) -> None:
     known = catalogue(pg_db)
-    known.execute("CREATE TABLE odd (id int, at int, v text, PRIMARY KEY (v, id))")
+    known.execute("CREATE TABLE odd (id int, at int, v text, PRIMARY KEY (v, id) INCLUDE (at))")
     spec = known.project(tmp_path, None, "odd").spec
     source = PostgresSource(PostgresConnection.model_validate(known.connection), spec.pipelines["types"], tmp_path)
     assert source.describe().primary_key == ("v", "id")
     source.close()
+
+
+def test_the_columns_of_a_query_are_typed_like_those_of_a_table(pg_db: str) -> None:
+    known = catalogue(pg_db)
+    for statement in known.setup:
+        known.execute(statement)
+    known.create("types", CASES)
+    with psycopg.connect(pg_db) as db:
+        table = [PgColumn(*row) for row in db.execute(COLUMNS.encode(), ["types"]).fetchall()]
+        result = db.execute("SELECT * FROM types LIMIT 0").pgresult
+        assert result is not None
+        places = range(result.nfields)
+        found = (
+            [table_column.name for table_column in table],
+            [result.ftype(i) for i in places],
+            [result.fmod(i) for i in places],
+        )
+        query = [PgColumn(*row) for row in db.execute(RESULT.encode(), found).fetchall()]
+    for ours, theirs in zip(query, table, strict=True):
+        # How many dimensions were declared is not part of a result.
+        assert ours == replace(theirs, notnull=False, key_place=0, ndims=0)

@@ -85,7 +85,7 @@ class PostgresSource:
         return self._table_info(self._columns())
 
     def _columns(self) -> tuple[PgColumn, ...]:
-        found = self._rows(COLUMNS, self._table, self._table)
+        found = self._rows(COLUMNS, self._table)
         if not found:
             names = [row[0] for row in self._rows(_TABLES)]
             raise unknown_table(self._name, self._connection.where, names, self._spec.at("source.table"))

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 SESSION = "SET timezone = 'UTC'; SET intervalstyle = 'iso_8601'; SET bytea_output = 'hex'"
 """The text of a value must not depend on how the server is set up."""
 
-COLUMNS = """
-WITH RECURSIVE kind AS (
-  SELECT attnum AS place, atttypid AS type, atttypmod AS modifier, attndims::int AS ndims, 0 AS depth
-  FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped
+_RESOLVE = """
+WITH RECURSIVE asked (place, name, fixed, key_place, type, modifier, ndims) AS (%(asked)s),
+kind AS (
+  SELECT place, type, modifier, ndims::int, 0 AS depth FROM asked
   UNION ALL
   SELECT k.place, CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE e.oid END,
          CASE t.typtype WHEN 'd' THEN t.typtypmod ELSE k.modifier END,
@@ -29,16 +29,29 @@ WITH RECURSIVE kind AS (
   FROM kind k JOIN pg_type t ON t.oid = k.type LEFT JOIN pg_type e ON e.typarray = t.oid
   WHERE t.typtype = 'd' OR e.oid IS NOT NULL
 )
-SELECT a.attname, a.attnotnull, coalesce(array_position(i.indkey::int[], a.attnum::int) + 1, 0),
-       format_type(k.type, NULL), t.typtype::text, k.modifier, k.ndims, k.depth
-FROM kind k
-JOIN pg_type t ON t.oid = k.type AND t.typtype <> 'd'
-JOIN pg_attribute a ON a.attrelid = to_regclass(%s) AND a.attnum = k.place
-LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
-WHERE NOT EXISTS (SELECT FROM pg_type e WHERE e.typarray = t.oid)
-ORDER BY a.attnum
+SELECT a.name, a.fixed, a.key_place, format_type(k.type, NULL), t.typtype::text, k.modifier, k.ndims, k.depth
+FROM asked a JOIN kind k USING (place) JOIN pg_type t ON t.oid = k.type
+WHERE t.typtype <> 'd' AND NOT EXISTS (SELECT FROM pg_type e WHERE e.typarray = t.oid)
+ORDER BY a.place
 """
-"""`indkey` counts from 0. Domains are followed down to the type they stand for, arrays down to their elements."""
+"""Domains are followed down to the type they stand for, arrays down to their elements."""
+
+COLUMNS = _RESOLVE % {
+    "asked": """
+  SELECT a.attnum, a.attname, a.attnotnull,
+         coalesce(array_position((i.indkey::int[])[0:i.indnkeyatts - 1], a.attnum::int), 0),
+         a.atttypid, a.atttypmod, a.attndims
+  FROM pg_attribute a LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
+  WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped"""
+}
+"""Of a table. A slice of `indkey`, which itself counts from 0 and also holds columns that are only INCLUDEd."""
+
+RESULT = _RESOLVE % {
+    "asked": """
+  SELECT q.place, q.name, false, 0, q.type, q.modifier, 0
+  FROM unnest(%s::text[], %s::oid[], %s::int[]) WITH ORDINALITY AS q (name, type, modifier, place)"""
+}
+"""Of what a query returns: names, types and modifiers as the driver reports them."""
 
 _KINDS: dict[str, CursorKind | Literal["date"]] = {
     "timestamp with time zone": "timestamp",
@@ -73,8 +86,8 @@ _LAST_MOMENT = 2**63 - 1
 
 @dataclass(frozen=True)
 class PgColumn:
-    """A row of COLUMNS. `base` is the type without its domains, or that of an array's elements; `depth` counts arrays
-    around it, `ndims` is what was declared."""
+    """A row of COLUMNS or RESULT. `base` is the type without its domains, or that of an array's elements; `depth` says
+    how many arrays are around it, `ndims` what was declared."""
 
     name: str
     notnull: bool
