@@ -131,7 +131,22 @@ class PostgresSource:
         return CursorSql(self._table, cursor, _literal)
 
     def _fetch(self, statement: str, cursor: Cursor) -> tuple[Scalar, ...] | None:
-        found = self._rows(statement)
+        import psycopg
+
+        try:
+            found = self._rows(statement)
+        except SourceError as error:
+            if not isinstance(error.__cause__, psycopg.DataError):
+                raise
+            # Postgres read it well: it is Python that has no such time.
+            names = ", ".join(cursor.names)
+            raise SourceError(
+                f'column "{names}" of {self._name} holds a value that can\'t be a position: {error.__cause__}',
+                table=self._name,
+                column=names,
+                declared_at=self._spec.at("change"),
+                hint="times of a cursor lie in the years 1 to 9999: mend the row, or read a view that leaves it out",
+            ) from error
         return None if not found else _scalars(found[0], cursor)
 
     # -- reading --------------------------------------------------------------------------------------------------
