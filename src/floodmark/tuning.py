@@ -14,6 +14,8 @@ SESSION_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     # A value that does not fit its column must fail the load, not become NULL.
     "spark.sql.ansi.enabled": "true",
+    # A name may hold ${…}, which Spark would take for one of its settings.
+    "spark.sql.variable.substitute": "false",
     # The default, INT96, holds nanoseconds from 1677 to 2262 for most other readers: 9999-12-31 would come out wrong.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }

@@ -1,6 +1,9 @@
-"""How Spark writes the name of a column or table; databases have their own ways, beside each source."""
+"""How Spark writes the name of a column or table, and which names it takes for the same; databases have their own ways,
+beside each source."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 
 def spark_name(name: str) -> str:
@@ -9,3 +12,13 @@ def spark_name(name: str) -> str:
 
 BATCH, LOADED_AT, OP = PROVENANCE = ("_floodmark_batch", "_floodmark_loaded_at", "_floodmark_op")
 """Columns that say where a row came from. They are no part of the row: never compared, never verified."""
+
+
+def twins(names: Iterable[str]) -> tuple[str, str] | None:
+    """The first two names that differ only by case: to Spark they are one."""
+    seen: dict[str, str] = {}
+    for name in names:
+        first = seen.setdefault(name.lower(), name)
+        if first != name:
+            return first, name
+    return None

@@ -7,19 +7,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import SourceError
-from floodmark.model.names import spark_name
 from floodmark.model.plan import Look
 from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import PipelineSpec
-from floodmark.model.table import Column, Cursor, CursorKind, TableInfo, TableName
+from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound
 from floodmark.sources.look import Probe
-from floodmark.sources.postgres_catalog import SAMPLED, SIZE, TABLES, result_columns
+from floodmark.sources.postgres_catalog import SAMPLED, SIZE, TABLES, described
 from floodmark.sources.postgres_connection import PostgresConnection, may_pass
+from floodmark.sources.postgres_types import COLUMNS, RESULT, SESSION, PgColumn, wire_of
 from floodmark.sources.relation import broken_query, check_names, relation_of
 from floodmark.sources.split import FEWEST, SAMPLE, Split, cuts_from, key_of, readers, share, split_by
 from floodmark.sources.sql import (
@@ -32,6 +32,7 @@ from floodmark.sources.sql import (
     unknown_table,
     utc_time,
 )
+from floodmark.sources.wire import Wires, refuse_twins
 
 if TYPE_CHECKING:
     import psycopg
@@ -42,30 +43,10 @@ __all__ = ["PostgresConnection", "PostgresSource"]
 ROWS_PER_PAGE = 10
 """How much bigger a sample of whole pages must be: rows of one page lie close to each other."""
 
-_KINDS: dict[str, CursorKind | Literal["date"]] = {
-    "timestamp with time zone": "timestamp",
-    "timestamp without time zone": "timestamp",
-    "smallint": "integer",
-    "integer": "integer",
-    "bigint": "integer",
-    "text": "text",
-    "character varying": "text",
-    "character": "text",
-    "uuid": "text",
-    "date": "date",
-}
-
-_COLUMNS = """
-SELECT a.attname, format_type(a.atttypid, NULL), a.attnotnull, a.atttypmod,
-       coalesce(array_position((i.indkey::int[])[0:i.indnkeyatts - 1], a.attnum::int), 0)
-FROM pg_attribute a
-LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
-WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
-ORDER BY a.attnum
-"""
-
 _TABLES = """
-SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+SELECT CASE WHEN n.nspname ~ '[."]' THEN quote_ident(n.nspname) ELSE n.nspname END || '.' ||
+       CASE WHEN c.relname ~ '[."]' THEN quote_ident(c.relname) ELSE c.relname END
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema'
 ORDER BY 1 LIMIT 500
 """
@@ -111,27 +92,33 @@ class PostgresSource:
         return int(self._rows(statement)[0][0])
 
     def describe(self) -> TableInfo:
+        return self._table_info(self._columns())
+
+    def _columns(self) -> tuple[PgColumn, ...]:
         if self._relation.table is None:
-            return self._describe_query()
-        found = self._rows(_COLUMNS, self._relation.table)
+            return self._columns_of_query()
+        found = self._rows(COLUMNS, self._relation.table)
         if not found:
             names = [row[0] for row in self._rows(_TABLES)]
             raise unknown_table(self._name, self._connection.where, names, self._spec.at("source.table"))
-        columns = tuple(_column(name, declared, notnull, modifier) for name, declared, notnull, modifier, _ in found)
-        keys = sorted((place, name) for name, _, _, _, place in found if place)
-        return TableInfo(self._name, columns, tuple(name for _, name in keys))
+        return tuple(PgColumn(*row) for row in found)
 
-    def _describe_query(self) -> TableInfo:
+    def _table_info(self, found: Sequence[PgColumn]) -> TableInfo:
+        keys = sorted((c.key_place, c.name) for c in found if c.key_place)
+        table = TableInfo(self._name, tuple(c.column for c in found), tuple(name for _, name in keys))
+        return refuse_twins(table, self._relation.declared_at)
+
+    def _columns_of_query(self) -> tuple[PgColumn, ...]:
         import psycopg
 
         try:
-            found = result_columns(self._connected(), self._relation.sql)
+            names, types, modifiers = described(self._connected(), self._relation.sql)
         except psycopg.Error as error:
             if may_pass(error):
                 raise SourceError(f"{self._name}: {_reason(error)}", transient=True) from error
             raise broken_query(_reason(error), self._relation) from error
-        check_names([name for name, _, _ in found], self._relation)
-        return TableInfo(self._name, tuple(_column(name, kind, False, modifier) for name, kind, modifier in found))
+        check_names(names, self._relation)
+        return tuple(PgColumn(*row) for row in self._rows(RESULT, names, types, modifiers))
 
     def list_tables(self) -> list[TableName]:
         return [TableName(schema, name, schema == "public") for schema, name in self._rows(TABLES)]
@@ -174,7 +161,22 @@ class PostgresSource:
         return CursorSql(self._relation.sql, cursor, _literal)
 
     def _fetch(self, statement: str, cursor: Cursor) -> tuple[Scalar, ...] | None:
-        found = self._rows(statement)
+        import psycopg
+
+        try:
+            found = self._rows(statement)
+        except SourceError as error:
+            if not isinstance(error.__cause__, psycopg.DataError):
+                raise
+            # Postgres read it well: it is Python that has no such time.
+            names = ", ".join(cursor.names)
+            raise SourceError(
+                f'column "{names}" of {self._name} holds a value that can\'t be a position: {error.__cause__}',
+                table=self._name,
+                column=names,
+                declared_at=self._spec.at("change"),
+                hint="times of a cursor lie in the years 1 to 9999: mend the row, or read a view that leaves it out",
+            ) from error
         return None if not found else _scalars(found[0], cursor)
 
     # -- reading --------------------------------------------------------------------------------------------------
@@ -191,25 +193,27 @@ class PostgresSource:
             db.close()
 
     def read(self, spark: SparkSession, request: ReadRequest, snapshot: str | None) -> DataFrame:
-        table = self.describe()
-        columns = [quote(name) for name in table.names]
+        columns = self._columns()
+        table = self._table_info(columns)
+        wires = Wires(table, tuple(wire_of(c) for c in columns))
         where = "true"
         if request.cursor is not None:
             where = self._cursor_sql(request.cursor).bounds(request.after, request.until)
         split = self._split(table, request, where)
         address, properties = self._connection.jdbc
         # With a fetch size of 0 the driver would leave the transaction that the snapshot was set in.
-        properties |= {"fetchsize": str(self._spec.source.fetch_size), "preferTimestampNTZ": "true"}
+        properties |= {"fetchsize": str(self._spec.source.fetch_size), "customSchema": wires.schema}
+        properties["sessionInitStatement"] = SESSION
         if snapshot is not None:
             properties["sessionInitStatement"] = (
                 "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
-                f"SET TRANSACTION SNAPSHOT {text_literal(snapshot)}"
+                f"SET TRANSACTION SNAPSHOT {text_literal(snapshot)}; {SESSION}"
             )
-        query = f"(SELECT {', '.join([*columns, *split.columns])} FROM {self._relation.sql} WHERE {where}) q"
+        query = f"(SELECT {', '.join([wires.select, *split.columns])} FROM {self._relation.sql} WHERE {where}) q"
         if not split.predicates:
-            return spark.read.jdbc(address, query, properties=properties)
+            return wires.typed(spark.read.jdbc(address, query, properties=properties))
         rows = spark.read.jdbc(address, query, predicates=list(split.predicates), properties=properties)
-        return rows.select(*(spark_name(name) for name in table.names))
+        return wires.typed(rows)
 
     def _split(self, table: TableInfo, request: ReadRequest, where: str) -> Split:
         """Ranges of the cursor, or of the primary key where the whole table is read, with about as many rows each.
@@ -240,13 +244,6 @@ def _quoted(name: str) -> str:
 
 def _reason(error: psycopg.Error) -> str:
     return error.diag.message_primary or str(error).strip() or type(error).__name__
-
-
-def _column(name: str, declared: str, notnull: bool, modifier: int) -> Column:
-    zoned = declared == "timestamp with time zone"
-    is_time = declared.startswith("timestamp")
-    precision = modifier if is_time and modifier >= 0 else 6
-    return Column(name, declared, _KINDS.get(declared, "other"), not notnull, zoned, precision)
 
 
 def _scalars(row: tuple[Any, ...], cursor: Cursor) -> tuple[Scalar, ...]:

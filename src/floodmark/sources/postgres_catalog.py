@@ -29,12 +29,9 @@ SAMPLED = ("r", "m", "p")
 """Kinds of relation that TABLESAMPLE takes."""
 
 
-def result_columns(db: psycopg.Connection[Any], relation: str) -> list[tuple[str, str, int]]:
-    """Name, type and type modifier of what a relation returns, without running it."""
+def described(db: psycopg.Connection[Any], relation: str) -> tuple[list[str], list[int], list[int]]:
+    """Names, types and type modifiers of what a relation returns, without running it."""
     cursor = db.execute(f"SELECT * FROM {relation} LIMIT 0".encode())
-    described, result = cursor.description or [], cursor.pgresult
-    modifiers = [result.fmod(i) if result is not None else -1 for i in range(len(described))]
-    oids = [column.type_code for column in described]
-    named = db.execute("SELECT o, format_type(o, NULL) FROM unnest(%s::oid[]) o", (oids,)).fetchall()
-    types = dict(named)
-    return [(c.name, types[c.type_code], m) for c, m in zip(described, modifiers, strict=True)]
+    columns, result = cursor.description or [], cursor.pgresult
+    modifiers = [result.fmod(i) if result is not None else -1 for i in range(len(columns))]
+    return [c.name for c in columns], [c.type_code for c in columns], modifiers

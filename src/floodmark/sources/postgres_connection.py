@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
 
 from pydantic import Field, SecretStr, model_validator
 
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     import psycopg
 
 
-_FINAL = re.compile(r"authentication|password|does not exist|pg_hba|not permitted|certificate|SSL", re.I)
+_FINAL = re.compile(
+    r"authentication|password|does not exist|pg_hba|not permitted|certificate|SSL|host name|not known", re.I
+)
 """What trying again does not change."""
 
 
@@ -66,7 +69,7 @@ class PostgresConnection(ConnectionOptions):
     def jdbc(self) -> tuple[str, dict[str, str]]:
         """Address and properties: user and password never go into the address, which Spark shows."""
         parts = self.parts
-        address = f"jdbc:postgresql://{parts['host']}:{parts['port']}/{parts.get('database', '')}"
+        address = f"jdbc:postgresql://{parts['host']}:{parts['port']}/{quote(parts.get('database', ''), safe='')}"
         wanted = {"driver": "org.postgresql.Driver", "ApplicationName": "floodmark"}
         names = {"user": "user", "password": "password", "sslmode": "sslmode", "sslrootcert": "sslrootcert"}
         return address, wanted | {ours: parts[theirs] for theirs, ours in names.items() if theirs in parts}
@@ -92,6 +95,8 @@ class PostgresConnection(ConnectionOptions):
                 f"can't connect to Postgres at {self.where}: {reason}", transient=not _FINAL.search(reason)
             ) from error
         db.read_only = True
+        # psycopg reads no other style than this one; a server may have been set to another.
+        db.execute("SET datestyle = 'ISO'; SET timezone = 'UTC'")
         return db
 
 

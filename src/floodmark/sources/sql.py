@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +14,8 @@ from floodmark.errors import ConfigError, Place
 from floodmark.model.position import Position, Scalar
 from floodmark.model.table import Column, Cursor
 
+_PART = r'(?:"(?:[^"]|"")+"|[^".]+)'
+
 
 def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
@@ -22,24 +25,24 @@ def text_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def split_name(name: str) -> list[str]:
-    """`schema.table`; a part that holds a dot itself is written in double quotes."""
-    parts, part, quoted = [], "", False
-    for char in name:
-        if char == '"':
-            quoted = not quoted
-        elif char == "." and not quoted:
-            parts.append(part)
-            part = ""
-        else:
-            part += char
-    return [*parts, part]
+def split_name(name: str, declared_at: Place | None = None) -> list[str]:
+    """`schema.table`, capitals and all as they are. A part that holds a dot or a double quote itself is written as in
+    SQL: in double quotes, with those inside it doubled."""
+    if re.fullmatch(rf"{_PART}(?:\.{_PART})*", name) is None:
+        raise ConfigError(
+            f"{name!r} is not the name of a table",
+            table=name,
+            declared_at=declared_at,
+            hint="a part with a dot or a double quote in it goes in double quotes, with those inside it doubled: "
+            """'public."odd.name"', 'public."an ""odd"" name"'""",
+        )
+    return [p[1:-1].replace('""', '"') if p.startswith('"') else p for p in re.findall(_PART, name)]
 
 
 def unknown_table(name: str, where: str, names: Sequence[str], declared_at: Place | None) -> ConfigError:
     """Says what exists instead; a table may be misspelt with or without its schema."""
     by_short = {known.rpartition(".")[2]: known for known in names}
-    short = get_close_matches(split_name(name)[-1], by_short, n=1)
+    short = get_close_matches(name.rpartition(".")[2], by_short, n=1)
     close = get_close_matches(name, names, n=1) or [by_short[found] for found in short]
     guess = f"did you mean {close[0]}? " if close else ""
     shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")

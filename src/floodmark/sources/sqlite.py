@@ -16,7 +16,6 @@ from pydantic import Field
 
 from floodmark.errors import ConfigError, SourceError
 from floodmark.model.ledger import PendingLook
-from floodmark.model.names import spark_name
 from floodmark.model.plan import Guarantee, Look
 from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
@@ -35,7 +34,8 @@ from floodmark.sources.sql import (
     utc_time,
 )
 from floodmark.sources.sqlite_time import TimeForm, detect_form, misfitting, parse_time
-from floodmark.sources.sqlite_types import as_text, type_of, typed
+from floodmark.sources.sqlite_types import type_of, wire_of
+from floodmark.sources.wire import Wires, refuse_twins
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -98,7 +98,8 @@ class SqliteSource:
             raise unknown_table(self._name, self._path.name, names, self._spec.at("source.table"))
         columns = tuple(_column(name, declared, bool(notnull), pk) for _, name, declared, notnull, _, pk in found)
         keys = sorted((pk, name) for _, name, _, _, _, pk in found if pk)
-        return TableInfo(self._name, columns, tuple(name for _, name in keys))
+        info = TableInfo(self._name, columns, tuple(name for _, name in keys))
+        return refuse_twins(info, self._relation.declared_at)
 
     def _view_of_query(self) -> str:
         """SQLite tells the declared types of a view's columns, and of nothing else that is not a table. A temporary one
@@ -251,18 +252,17 @@ class SqliteSource:
         where = "1=1"
         if request.cursor is not None:
             where = self._cursor_sql(request.cursor).bounds(request.after, request.until)
-        columns = ", ".join(as_text(c) for c in table.columns)
-        wire = {c.name: "binary" if type_of(c.declared).spark == "binary" else "string" for c in table.columns}
-        text = spark.read.jdbc(
+        wires = Wires(table, tuple(wire_of(c) for c in table.columns))
+        rows = spark.read.jdbc(
             f"jdbc:sqlite:{self._path}",
-            f"(SELECT {columns} FROM {self._relation.sql} WHERE {where}) q",
+            f"(SELECT {wires.select} FROM {self._relation.sql} WHERE {where}) q",
             properties={
                 "driver": "org.sqlite.JDBC",
                 "fetchsize": str(self._spec.source.fetch_size),
-                "customSchema": ", ".join(f"{spark_name(name)} {kind}" for name, kind in wire.items()),
+                "customSchema": wires.schema,
             },
         )
-        return text.select(*(typed(column, self._name) for column in table.columns))
+        return wires.typed(rows)
 
 
 def _column(name: str, declared: str, notnull: bool, pk: int) -> Column:

@@ -22,6 +22,7 @@ from floodmark.model.outcome import Head, Landed, Load, TargetState
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
 from floodmark.targets.delta_log import DeltaLog, read_log
 from floodmark.targets.delta_sql import change_table, cluster_table, create_table, merge, range_predicate
+from floodmark.targets.delta_types import refuse_columns, refuse_folder
 from floodmark.targets.schema import fit
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class DeltaTarget:
             raise ConfigError(
                 f"the table {spec.target.table} leaves the connection's folder", declared_at=spec.at("target.table")
             )
+        path = spec.target.table if self._local is None else self._path
+        refuse_folder(path, spec.target.table, spec.at("target.table"))
 
     @property
     def resource(self) -> str:
@@ -74,10 +77,12 @@ class DeltaTarget:
         return found[0] if found else None
 
     def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:
+        refuse_columns(batch.schema, self._spec.target.table)
         log = self._log()
         notices: tuple[str, ...] = ()
         if log is None:
-            spark.sql(create_table(self._path, batch, self._spec.target))
+            for statement in create_table(self._path, batch, self._spec.target):
+                spark.sql(statement)
         elif not load.intent.full:
             batch, notices = self._fitted(spark, log, batch)
         if load.mode == "upsert" and not load.intent.full and log is not None and log.has_files:

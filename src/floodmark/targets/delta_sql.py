@@ -12,6 +12,7 @@ from floodmark.model.names import OP, PROVENANCE, spark_name
 from floodmark.model.outcome import Load
 from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import TargetSpec
+from floodmark.targets.delta_types import field_names, sql_type
 from floodmark.targets.schema import Fit
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ def table_at(path: str) -> str:
     return f"delta.{spark_name(path)}"
 
 
-def create_table(path: str, batch: DataFrame, spec: TargetSpec) -> str:
-    columns = ", ".join(f"{spark_name(f.name)} {f.dataType.simpleString()}" for f in batch.schema.fields)
+def create_table(path: str, batch: DataFrame, spec: TargetSpec) -> list[str]:
+    columns = ", ".join(f"{spark_name(f.name)} {sql_type(f.dataType)}" for f in batch.schema.fields)
     layout = ""
     if spec.partition_by:
         layout = f" PARTITIONED BY ({', '.join(map(spark_name, spec.partition_by))})"
@@ -35,10 +36,14 @@ def create_table(path: str, batch: DataFrame, spec: TargetSpec) -> str:
         layout = f" CLUSTER BY ({', '.join(map(spark_name, spec.cluster_by))})"
     vectors = "true" if spec.mode == "upsert" and spec.deletion_vectors else "false"
     settings = {"delta.enableDeletionVectors": vectors}
-    if any(char in UNUSUAL for field in batch.schema.fields for char in field.name):
+    if any(char in UNUSUAL for name in field_names(batch.schema.fields) for char in name):
         settings["delta.columnMapping.mode"] = "name"  # Parquet itself can't name such columns
-    properties = _properties(settings)
-    return f"CREATE TABLE IF NOT EXISTS {table_at(path)} ({columns}) USING DELTA{layout} TBLPROPERTIES ({properties})"
+    properties = f" TBLPROPERTIES ({_properties(settings)})"
+    create = f"CREATE TABLE IF NOT EXISTS {table_at(path)} ({columns}) USING DELTA"
+    if spec.cluster_by and any(ord(char) > 0xFFFF for char in create):
+        # Delta's parser counts such a character as one and then cuts CLUSTER BY out a place too early.
+        return [f"{create}{properties}", cluster_table(path, spec)]
+    return [f"{create}{layout}{properties}"]
 
 
 def cluster_table(path: str, spec: TargetSpec) -> str:
@@ -50,7 +55,7 @@ def change_table(path: str, fit: Fit, properties: Mapping[str, str]) -> list[str
     """What makes the table take the batch, each a commit of its own: a run that dies in between leaves the rest to the
     next."""
     table, statements = table_at(path), []
-    unusual = any(char in UNUSUAL for field in fit.added for char in field.name)
+    unusual = any(char in UNUSUAL for name in field_names(fit.added) for char in name)
     wanted = {"delta.columnMapping.mode": "name"} if fit.renamed or unusual else {}
     if fit.widened:
         wanted["delta.enableTypeWidening"] = "true"
@@ -63,7 +68,7 @@ def change_table(path: str, fit: Fit, properties: Mapping[str, str]) -> list[str
         f"ALTER TABLE {table} ALTER COLUMN {spark_name(name)} TYPE {kind.simpleString()}" for name, kind in fit.widened
     ]
     if fit.added:
-        columns = ", ".join(f"{spark_name(f.name)} {f.dataType.simpleString()}" for f in fit.added)
+        columns = ", ".join(f"{spark_name(f.name)} {sql_type(f.dataType)}" for f in fit.added)
         statements.append(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
     return statements
 
