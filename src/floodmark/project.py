@@ -19,7 +19,7 @@ from floodmark.model.ledger import PipelineState, gaps
 from floodmark.model.outcome import Health, PipelineStatus, RunRecord, RunResult, TargetState
 from floodmark.model.plan import RunPlan
 from floodmark.model.spec import ConnectionOptions, PipelineSpec, ProjectSpec, SparkSpec
-from floodmark.ports import EventSink, StateStore, SupportsHistory, SupportsLeases, Target
+from floodmark.ports import EventSink, HandsBack, StateStore, SupportsHistory, SupportsLeases, Target
 from floodmark.registry import Registry
 from floodmark.runner import Runner
 from floodmark.stores import create_state_store
@@ -140,6 +140,11 @@ class Project:
                 pipelines=tuple(self.spec.pipelines),
             )
         return self._store
+
+    def to_keep(self) -> dict[str, str]:
+        """With `state: env:NAME`, what NAME must hold for the next run; empty when nothing changed, or for a store that
+        keeps its state itself."""
+        return self._store.to_keep() if isinstance(self._store, HandsBack) else {}
 
     def state(self, name: str) -> PipelineState | None:
         self._pipeline(name)

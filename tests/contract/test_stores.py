@@ -16,7 +16,9 @@ import pytest
 
 from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import TargetState
+from floodmark.state.env import EnvStore
 from floodmark.state.file import FileStore
+from floodmark.state.objects import ObjectStore
 from floodmark.state.sql import SqlStore
 from floodmark.state.target import TargetStore
 from floodmark.testing.store_suite import (
@@ -48,6 +50,32 @@ class TestSqliteStore(StateContract, DurableContract, LeaseContract, HistoryCont
     @pytest.fixture
     def reopen(self, tmp_path: Path) -> Reopen:
         return partial(SqlStore, tmp_path / "new folder" / "state.db")
+
+
+class TestPostgresStore(StateContract, DurableContract, LeaseContract, HistoryContract):
+    @pytest.fixture
+    def reopen(self, pg_db: str) -> Reopen:
+        return partial(SqlStore, pg_db)
+
+
+class TestMysqlStore(StateContract, DurableContract, LeaseContract, HistoryContract):
+    @pytest.fixture
+    def reopen(self, my_db: str) -> Reopen:
+        return partial(SqlStore, my_db)
+
+
+class TestObjectStore(StateContract, DurableContract, LeaseContract, HistoryContract):
+    @pytest.fixture
+    def reopen(self, s3_bucket: str) -> Reopen:
+        return partial(ObjectStore, f"{s3_bucket}/team/state.json")
+
+
+class TestEnvStore(StateContract):
+    """It keeps nothing by itself: what it hands back is in tests/unit/state/test_env_store.py."""
+
+    @pytest.fixture
+    def reopen(self) -> Reopen:
+        return partial(EnvStore, "FLOODMARK_STATE", {})
 
 
 class TestTargetStore(StateContract):

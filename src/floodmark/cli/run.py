@@ -83,7 +83,9 @@ def run_all(
         results.append(result)
         call.session.results.append(result)
         # A document after each, so that an interrupt still leaves what was done until then.
-        call.out.document([result_document(done) for done in results])
+        documents = [result_document(done) for done in results]
+        documents[-1]["keep"] = project.to_keep()
+        call.out.document(documents)
     if len(results) > 1:
         call.out.line()
         call.out.table(summary_table(results))

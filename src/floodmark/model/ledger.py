@@ -171,18 +171,26 @@ def advance(state: PipelineState, to: Position, ahead: Ahead | None, at: datetim
     return state.but(windows=fold((*kept, window)), ahead=ahead)
 
 
-def fold(windows: tuple[Window, ...]) -> tuple[Window, ...]:
+def fold(windows: tuple[Window, ...], keep: int = KEPT_WINDOWS) -> tuple[Window, ...]:
     """Merge the oldest adjoining windows once there are more than we keep one by one. Where two don't adjoin (a gap, a
     change of state) folding goes on behind them, or a single gap would let the ledger grow for ever."""
-    folded, at = list(windows), 0
-    while len(folded) > KEPT_WINDOWS and at + 1 < len(folded):
-        first, second = folded[at], folded[at + 1]
-        if first.until is None or (first.until, first.state, first.lane) != (second.after, second.state, second.lane):
-            at += 1
+    excess = len(windows) - keep
+    if excess <= 0:
+        return windows
+    folded = [windows[0]]
+    for window in windows[1:]:
+        last = folded[-1]
+        if excess <= 0 or last.until is None or not _adjoin(last, window):
+            folded.append(window)
             continue
-        rows = None if first.rows is None or second.rows is None else first.rows + second.rows
-        folded[at : at + 2] = [second.but(after=first.after, rows=rows, folded=first.folded + second.folded + 1)]
+        rows = None if last.rows is None or window.rows is None else last.rows + window.rows
+        folded[-1] = window.but(after=last.after, rows=rows, folded=last.folded + window.folded + 1)
+        excess -= 1
     return tuple(folded)
+
+
+def _adjoin(first: Window, second: Window) -> bool:
+    return (first.until, first.state, first.lane) == (second.after, second.state, second.lane)
 
 
 def reset(state: PipelineState, to: Position | None) -> PipelineState:
