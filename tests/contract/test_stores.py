@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,7 +114,7 @@ def hammer(reopen: Callable[[], Durable], acknowledged: Connection) -> None:
 def kill_at_random(kind: str, reopen: Callable[[], Durable]) -> int:
     """Returns the last revision that the killed process was told is stored."""
     # Forked where it can be: it starts in milliseconds. The bucket's client has threads, which a fork leaves behind.
-    context = multiprocessing.get_context("spawn" if kind == "s3" else "fork")
+    context: Any = multiprocessing.get_context("spawn" if kind == "s3" else "fork")
     receiver, sender = context.Pipe(duplex=False)
     victim = context.Process(target=hammer, args=(reopen, sender))
     victim.start()

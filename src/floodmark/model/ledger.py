@@ -13,8 +13,9 @@ from floodmark.model.record import Record
 FORMAT = 1
 """Version of the stored form; a store refuses a newer one."""
 
-KEPT_WINDOWS = 64
-"""Windows kept one by one; older ones are folded, so a commit costs the same after a million of them."""
+KEPT_WINDOWS = 8
+"""Windows kept one by one; older ones are folded, so a commit costs the same after a million of them. Each one kept costs
+every commit a little (benchmarks/ledger.py), and the runs are remembered by themselves."""
 
 WindowState = Literal["planned", "loaded", "committed", "verified"]
 

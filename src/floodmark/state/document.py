@@ -11,7 +11,16 @@ from floodmark.model import ledger
 from floodmark.model.lease import Lease, Owner
 from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import RunRecord
-from floodmark.state.form import check_format, damaged, from_text, to_form, to_record, to_state, to_text
+from floodmark.state.form import (
+    check_format,
+    damaged,
+    from_text,
+    stored_revision,
+    to_form,
+    to_record,
+    to_state,
+    to_text,
+)
 from floodmark.state.rules import fence, next_beat, next_lease, next_state
 
 T = TypeVar("T")
@@ -21,6 +30,9 @@ KEPT_RUNS = 200
 
 PARTS = {"pipelines": dict, "leases": dict, "runs": list}
 """Each is a map by name, of these."""
+
+STAMP = ',"write":"'
+"""Before the last entry of the document. In a text that stands in a state its quotes would be escaped."""
 
 Edit = Callable[[bytes | None], bytes | None]
 """From the content, None where there is none yet, to the new one; None leaves it as it is."""
@@ -54,9 +66,7 @@ class DocumentStore:
         def change(contents: dict[str, Any]) -> PipelineState:
             if lease is not None:
                 fence(self._lease(contents, lease.resource), lease)
-            form = contents["pipelines"].get(state.pipeline)
-            stored = 0 if form is None else to_state(form, self._where).revision
-            saved = next_state(state, stored)
+            saved = next_state(state, stored_revision(contents["pipelines"].get(state.pipeline), self._where))
             contents["pipelines"][state.pipeline] = to_form(saved)
             contents["format"] = ledger.FORMAT
             return saved
@@ -120,12 +130,15 @@ class DocumentStore:
 
         def edit(content: bytes | None) -> bytes | None:
             contents = self._contents(content)
-            before = to_text(contents)
+            before = (
+                to_text(contents) if content is None else content.decode(errors="replace").partition(STAMP)[0] + "}"
+            )
             results.append(change(contents))
-            if to_text(contents) == before:
+            after = to_text(contents)
+            if after == before:
                 return None
             # No two writes are the same, so a writer whose answer got lost can tell its own from another's.
-            return to_text({**contents, "write": uuid.uuid4().hex}).encode()
+            return f'{after[:-1]}{STAMP}{uuid.uuid4().hex}"}}'.encode()
 
         self._place.change(edit)
         return results[-1]
@@ -137,6 +150,7 @@ class DocumentStore:
         if not isinstance(contents, dict):
             raise damaged(self._where, "it does not hold a map")
         check_format(contents.get("format"), self._where)
+        contents.pop("write", None)
         for part, kind in PARTS.items():
             entries = contents.get(part)
             if not isinstance(entries, dict) or not all(isinstance(entry, kind) for entry in entries.values()):

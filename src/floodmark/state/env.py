@@ -50,7 +50,7 @@ class EnvStore:
             stored = states.get(state.pipeline)
             saved = next_state(state, 0 if stored is None else stored.revision)
             # Now, not when it is printed: what has no JSON form must not get in.
-            to_form(saved)
+            to_form(PipelineState(pipeline=state.pipeline, metadata=state.metadata))
             states[state.pipeline] = saved
             self._has_changed = True
             return saved

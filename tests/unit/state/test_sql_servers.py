@@ -139,10 +139,10 @@ def test_the_longest_name_fits_and_a_longer_one_is_said(store: SqlStore) -> None
     assert store.acquire(longest, an_owner()).epoch == 1
     store.record_run(a_run(1, longest))
     assert store.list_pipelines() == [longest]
-    for action in (store.save, store.record_run):
-        made = a_state(longest + "x") if action == store.save else a_run(1, longest + "x")
-        with pytest.raises(StateError, match="at most 512 characters"):
-            action(made)  # type: ignore[operator]
+    with pytest.raises(StateError, match="at most 512 characters"):
+        store.save(a_state(longest + "x"))
+    with pytest.raises(StateError, match="at most 512 characters"):
+        store.record_run(a_run(1, longest + "x"))
     with pytest.raises(StateError, match="NUL"):
         store.acquire("a\x00b", an_owner())
 
