@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from floodmark.changes.columns import find_columns
 from floodmark.committer import Committer
@@ -157,10 +158,19 @@ class Runner:
                 error.located(pipeline=self._spec.name, declared_at=self._spec.at())
         finally:
             self._source.close()
-        result = tally.result(state, failure)
-        if isinstance(self._store, SupportsHistory):
-            self._store.record_run(to_record(result, self._around.secrets))
+        result = self._remembered(tally.result(state, failure))
         sink.emit(RunFinished(result))
+        return result
+
+    def _remembered(self, result: RunResult) -> RunResult:
+        """In the history, where there is one. A run that can't be recorded has still ended as it did: that it failed,
+        and why, must not be hidden behind a full disk, nor a load that landed be called a failure."""
+        if isinstance(self._store, SupportsHistory):
+            try:
+                self._store.record_run(to_record(result, self._around.secrets))
+            except FloodmarkError as error:
+                notice = f"this run is not in the history: {error.message}"
+                return replace(result, notices=(*result.notices, notice))
         return result
 
     def _lease(self, tally: Tally) -> LeaseKeeper | NoLease:

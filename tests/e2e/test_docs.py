@@ -12,7 +12,13 @@ from tests.lab import Lab, ok
 from floodmark.project import declare, load, validate
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(p for folder in ("sources", "changes", "targets") for p in (ROOT / "docs" / folder).glob("*.md"))
+PAGES = sorted(
+    p for folder in ("sources", "changes", "targets", "state") for p in (ROOT / "docs" / folder).glob("*.md")
+)
+
+
+STATES = {"postgres": "pg_db", "mysql": "my_db", "bucket": "s3_bucket"}
+"""The page of a store to the fixture that has its server."""
 
 
 def example(page: Path) -> str:
@@ -30,10 +36,15 @@ def test_the_example_of_a_page_runs(
     lab = Lab(tmp_path / "project", "postgres" if on_postgres else "sqlite", url, spark)
     lab.fill(3)
     monkeypatch.setenv("SHOP_URL", url)
+    if page.parent.name == "state" and page.stem in STATES:
+        place = request.getfixturevalue(STATES[page.stem])
+        monkeypatch.setenv("STATE_URL", f"{place}/state.json" if page.stem == "bucket" else place)
     path = lab.root / "floodmark.yml"
     path.write_text(text)
-    ok(load(path, spark=spark).run("orders"))
+    project = load(path, spark=spark)
+    ok(project.run("orders"))
     lab.assert_equal()
+    project.close()
 
 
 def test_the_readme_example_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ FORMAT = 1
 """Version of the stored form; a store refuses a newer one."""
 
 KEPT_WINDOWS = 8
-"""Windows kept one by one; older ones are folded, so a commit costs the same after a million of them. Each one kept costs
-every commit a little (benchmarks/ledger.py), and the runs are remembered by themselves."""
+"""Windows kept one by one; older ones are folded, so a commit costs the same after a million of them. Each one kept
+costs every commit a little (benchmarks/ledger.py), and the runs are remembered by themselves."""
 
 WindowState = Literal["planned", "loaded", "committed", "verified"]
 

@@ -26,7 +26,7 @@ HINTS = {
     "SQLITE_READONLY": "it is write-protected: check the rights on the file and its folder",
     "SQLITE_CANTOPEN": "check the path and the rights on the folder, or point `state:` elsewhere",
     "SQLITE_FULL": "the disk is full: make room, then run again",
-    "SQLITE_IOERR": "the disk or the network share failed; SQLite needs a local disk",
+    "SQLITE_IOERR": "the disk is full, or it or the network share failed; SQLite needs a local disk",
 }
 
 
