@@ -18,7 +18,7 @@ setup: ## Install what Floodmark needs: Java, and the Python packages into .venv
 	@$(MAKE) -s $(READY)
 
 setup-tests: setup ## The same, and the servers that the tests start
-	@scripts/setup-system.sh postgres mariadb
+	@scripts/setup-system.sh postgres mariadb faketime
 
 $(READY): pyproject.toml uv.lock scripts/setup-python.sh
 	@scripts/setup-python.sh
@@ -44,8 +44,9 @@ test: setup-tests ## Check, then run all tests; ARGS="-k name" picks some
 soak: setup-tests ## Load for a long time under writers and crashes, and prove that nothing is lost
 	$(BIN)/python benchmarks/soak.py $(ARGS)
 
-bench: setup-tests ## Measure the first load
+bench: setup-tests ## Measure the first load, and what a commit costs on each store
 	$(BIN)/python benchmarks/first_load.py $(ARGS)
+	$(BIN)/python benchmarks/ledger.py
 
 clean: ## Remove all that can be made again
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -8,6 +8,7 @@ import pytest
 from tests.h2 import H2
 from tests.lab import Lab
 from tests.mariadb import MariadbServer
+from tests.objects import S3Server
 from tests.services import PostgresServer
 
 if TYPE_CHECKING:
@@ -52,6 +53,20 @@ def my_db(mariadb: MariadbServer) -> Iterator[str]:
     url = mariadb.create_database()
     yield url
     mariadb.drop_database(url)
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    with S3Server() as server:
+        yield server
+
+
+@pytest.fixture
+def s3_bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of a new, empty bucket; how to reach it is in the environment, as users have it."""
+    for name, value in s3.environment.items():
+        monkeypatch.setenv(name, value)
+    return s3.create_bucket()
 
 
 @pytest.fixture(params=["sqlite", "postgres", "mariadb"])

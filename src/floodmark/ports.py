@@ -165,5 +165,13 @@ class SupportsHistory(Protocol):
         """Newest first."""
 
 
+@runtime_checkable
+class HandsBack(Protocol):
+    """A store that keeps nothing itself: the caller does, from one run to the next."""
+
+    def to_keep(self) -> dict[str, str]:
+        """Variables and their values for the next run; empty when nothing has changed."""
+
+
 class EventSink(Protocol):
     def emit(self, event: Event) -> None: ...

@@ -21,7 +21,16 @@ from floodmark.model.outcome import Health, PipelineStatus, RunRecord, RunResult
 from floodmark.model.plan import RunPlan
 from floodmark.model.spec import ConnectionOptions, PipelineSpec, ProjectSpec, SparkSpec
 from floodmark.model.window import MAIN
-from floodmark.ports import EventSink, LooksThroughSpark, Source, StateStore, SupportsHistory, SupportsLeases, Target
+from floodmark.ports import (
+    EventSink,
+    HandsBack,
+    LooksThroughSpark,
+    Source,
+    StateStore,
+    SupportsHistory,
+    SupportsLeases,
+    Target,
+)
 from floodmark.preflight import Preflight
 from floodmark.registry import Registry
 from floodmark.runner import Runner
@@ -181,6 +190,11 @@ class Project:
                 pipelines=tuple(self.spec.pipelines),
             )
         return self._store
+
+    def to_keep(self) -> dict[str, str]:
+        """With `state: env:NAME`, what NAME must hold for the next run; empty when nothing changed, or for a store that
+        keeps its state itself."""
+        return self._store.to_keep() if isinstance(self._store, HandsBack) else {}
 
     def state(self, name: str) -> PipelineState | None:
         self._pipeline(name)

@@ -29,10 +29,25 @@ BUILT_IN = {
     "change.none": "floodmark.changes.none:FullChange",
     "state.file": "floodmark.state.file:FileStore",
     "state.sqlite": "floodmark.state.sql:SqlStore",
+    "state.postgresql": "floodmark.state.sql:SqlStore",
+    "state.postgres": "floodmark.state.sql:SqlStore",
+    "state.mysql": "floodmark.state.sql:SqlStore",
+    "state.mariadb": "floodmark.state.sql:SqlStore",
+    "state.s3": "floodmark.state.objects:ObjectStore",
+    "state.gs": "floodmark.state.objects:ObjectStore",
+    "state.az": "floodmark.state.objects:ObjectStore",
+    "state.env": "floodmark.state.env:EnvStore",
     "state.target": "floodmark.state.target:TargetStore",
 }
 
-EXTRAS = {"psycopg": "postgres", "pymysql": "mysql", "deltalake": "delta", "pyarrow": "delta", "pyspark": "spark"}
+EXTRAS = {
+    "psycopg": "postgres",
+    "pymysql": "mysql",
+    "deltalake": "delta",
+    "pyarrow": "delta",
+    "pyspark": "spark",
+    "obstore": "object-store",
+}
 """Top-level module to the extra that brings it."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from floodmark.errors import FloodmarkError
 from floodmark.loader import Surroundings
@@ -10,7 +11,7 @@ from floodmark.model.event import RunFinished
 from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import RunResult
 from floodmark.observe.tally import Tally, to_record
-from floodmark.ports import EventSink, SupportsHistory
+from floodmark.ports import EventSink, StateStore, SupportsHistory
 from floodmark.preflight import Preflight
 
 
@@ -26,8 +27,18 @@ def reported(
             error.located(pipeline=preflight.spec.name, declared_at=preflight.spec.at())
     finally:
         preflight.source.close()
-    result = tally.result(state, failure)
-    if isinstance(preflight.store, SupportsHistory):
-        preflight.store.record_run(to_record(result, around.secrets))
+    result = _remembered(tally.result(state, failure), preflight.store, around.secrets)
     sink.emit(RunFinished(result))
+    return result
+
+
+def _remembered(result: RunResult, store: StateStore, secrets: tuple[str, ...]) -> RunResult:
+    """In the history, where there is one. A run that can't be recorded has still ended as it did: that it failed, and
+    why, must not be hidden behind a full disk, nor a load that landed be called a failure."""
+    if isinstance(store, SupportsHistory):
+        try:
+            store.record_run(to_record(result, secrets))
+        except FloodmarkError as error:
+            notice = f"this run is not in the history: {error.message}"
+            return replace(result, notices=(*result.notices, notice))
     return result

@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.errors import ConfigError, FloodmarkError, StateError
-from floodmark.model.ledger import FORMAT, PipelineState
+from floodmark.model import ledger
+from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import TargetState
-from floodmark.ports import StateStore, SupportsHistory, SupportsLeases
+from floodmark.ports import HandsBack, StateStore, SupportsHistory, SupportsLeases
 from floodmark.registry import Registry
 from floodmark.state.form import check_format, damaged, to_form, to_state
 from floodmark.state.target import TargetStore
 
 EXAMPLES = "for example sqlite:///.floodmark/state.db, file:state.json or target:"
+
+SERVERS = ("postgresql", "postgres", "mysql", "mariadb")
+BUCKETS = ("s3", "gs", "az")
 
 Inspect = Callable[[str], TargetState]
 
@@ -45,7 +49,13 @@ def create_state_store(
         store = factory(inspect, pipelines)
     elif backend in ("file", "sqlite"):
         store = factory(_path(backend, options, Path(root)))
+    elif backend == "env":
+        store = factory(_variable(options))
     else:
+        if backend in SERVERS:
+            _only(options, {"url"}, backend)
+        if backend in SERVERS + BUCKETS:
+            _check_url(backend, options)
         store = factory(**options)
     return store
 
@@ -59,13 +69,16 @@ def capabilities(store: StateStore) -> dict[str, str | None]:
         "history": None
         if isinstance(store, SupportsHistory)
         else "no history: only what landed is known, not the runs that failed or found nothing",
+        "memory": "keeps nothing itself: put what a run prints into the variable before the next one"
+        if isinstance(store, HandsBack)
+        else None,
     }
 
 
 def export_state(store: StateStore) -> dict[str, Any]:
     """All pipelines, as JSON. Leases and the history of runs stay where they are."""
     states = {name: store.get(name) for name in store.list_pipelines()}
-    return {"format": FORMAT, "pipelines": {n: to_form(s) for n, s in states.items() if s is not None}}
+    return {"format": ledger.FORMAT, "pipelines": {n: to_form(s) for n, s in states.items() if s is not None}}
 
 
 def import_state(store: StateStore, data: Mapping[str, Any], *, overwrite: bool = False) -> list[str]:
@@ -135,6 +148,23 @@ def _parsed(config: object) -> tuple[str, dict[str, Any]]:
     raise ConfigError("state: names neither a backend nor a url", hint='for example {"backend": "file", "path": …}')
 
 
+def _variable(options: Mapping[str, Any]) -> str:
+    _only(options, {"variable", "url"}, "env")
+    if ("variable" in options) == ("url" in options):
+        raise ConfigError("state 'env' takes either a variable or a url", hint="for example env:FLOODMARK_STATE")
+    return str(options.get("variable") or str(options["url"]).partition(":")[2].strip())
+
+
+def _check_url(backend: str, options: Mapping[str, Any]) -> None:
+    """Never shown: it may hold a password."""
+    url = options.get("url")
+    if not isinstance(url, str):
+        raise ConfigError(f"state {backend!r} needs a url", hint=f"{backend}://…")
+    scheme = url.partition("://")[0].partition("+")[0].strip().lower()
+    if scheme != backend:
+        raise ConfigError(f"the backend is {backend!r}, but the url begins otherwise", hint=f"{backend}://…")
+
+
 def _path(backend: str, options: Mapping[str, Any], root: Path) -> Path:
     _only(options, {"path", "url"}, backend)
     if ("path" in options) == ("url" in options):
@@ -158,6 +188,8 @@ def _path_of(backend: str, url: str) -> str:
         if "?" in rest:
             raise ConfigError("a sqlite: URL for state takes no settings after a ?", hint=EXAMPLES)
         return rest[3:]
+    if rest.partition("://")[0] in BUCKETS:
+        raise ConfigError("state in a bucket is named by its own URL", hint=f"state: {rest}")
     if rest.startswith("//") and not rest.startswith("///"):
         raise ConfigError("a file: URL names no host", hint="file:state.json, or file:///var/lib/state.json")
     return rest[2:] if rest.startswith("///") else rest

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("sources", "changes", "targets", "shaping")
+FOLDERS = ("sources", "changes", "targets", "shaping", "state")
 PAGES = sorted(page for folder in FOLDERS for page in (ROOT / "docs" / folder).glob("*.md") if page.stem != "jdbc")
+
+STATES = {"postgres": "pg_db", "mysql": "my_db", "bucket": "s3_bucket"}
+"""The page of a store to the fixture that has its server."""
 
 
 def example(page: Path) -> str:
@@ -39,6 +42,9 @@ def test_the_example_of_a_page_runs(
     lab.fill(3)
     monkeypatch.setenv("SHOP_URL", url)
     monkeypatch.setenv("THE_SALT", "pepper")
+    if page.parent.name == "state" and page.stem in STATES:
+        place = request.getfixturevalue(STATES[page.stem])
+        monkeypatch.setenv("STATE_URL", f"{place}/state.json" if page.stem == "bucket" else place)
     path = lab.root / "floodmark.yml"
     path.write_text(text)
     project = load(path, spark=spark)
@@ -48,6 +54,7 @@ def test_the_example_of_a_page_runs(
         assert sorted(lab.target_columns()) == ["order_id", "updated_at", "val"]
     else:
         lab.assert_equal()
+    project.close()
 
 
 def test_the_example_of_the_jdbc_page_runs(

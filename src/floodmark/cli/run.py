@@ -85,7 +85,9 @@ def run_all(
             results.append(result)
             call.session.results.append(result)
             # A document after each, so that an interrupt still leaves what was done until then.
-            call.out.document([result_document(done) for done in results])
+            documents = [result_document(done) for done in results]
+            documents[-1]["keep"] = project.to_keep()
+            call.out.document(documents)
             if isinstance(result.failure, Stopped):
                 return
 

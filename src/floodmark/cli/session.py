@@ -115,7 +115,19 @@ def _answering(call: Call) -> Iterator[None]:
             call.out.document({"error": error_document(error)})
 
 
+def _hand_back(call: Call) -> None:
+    """What only the caller can keep, as a line of its own that a script can pick out; whether or not all went well."""
+    for project in call.session.projects.values():
+        for name, value in project.to_keep().items():
+            line = f"{name}={value}"
+            if call.json:
+                call.out.error([line])
+            else:
+                call.out.line(line)
+
+
 def _close(call: Call) -> None:
+    _hand_back(call)
     if call.session.keeps_projects:
         return
     try:

@@ -9,10 +9,11 @@ from typing import Literal
 from floodmark.model.position import Position, StoredPosition, has_passed
 from floodmark.model.record import Record
 
-KEPT_WINDOWS = 64
-"""Windows kept one by one; older ones are folded, so a commit costs the same after a million of them."""
+KEPT_WINDOWS = 8
+"""Windows kept one by one; older ones are folded, so a commit costs the same after a million of them. Each one kept
+costs every commit a little (benchmarks/ledger.py), and the runs are remembered by themselves."""
 
-KEPT_BACKFILLS = 16
+KEPT_BACKFILLS = 4
 """Windows of other lanes that are kept; they say what was done again, and nothing follows from them."""
 
 MAIN = "main"
@@ -40,24 +41,29 @@ class Window(Record):
         return self.state in ("committed", "verified")
 
 
-def fold(windows: tuple[Window, ...]) -> tuple[Window, ...]:
+def fold(windows: tuple[Window, ...], keep: int = KEPT_WINDOWS) -> tuple[Window, ...]:
     """The ledger stays small: the main lane's oldest windows are merged, other lanes' oldest are forgotten."""
-    main = _merged([w for w in windows if w.lane == MAIN])
+    main = _merged([w for w in windows if w.lane == MAIN], keep)
     aside = _remembered([w for w in windows if w.lane != MAIN], main)
     return (*main, *aside)
 
 
-def _merged(folded: list[Window]) -> list[Window]:
+def _merged(windows: list[Window], keep: int) -> list[Window]:
     """Adjoining ones, once there are more than we keep one by one. Where two don't adjoin (a gap, a change of state)
     folding goes on behind them, or a single gap would let the ledger grow for ever."""
-    at = 0
-    while len(folded) > KEPT_WINDOWS and at + 1 < len(folded):
-        first, second = folded[at], folded[at + 1]
-        if first.until is None or (first.until, first.state) != (second.after, second.state):
-            at += 1
+    excess = len(windows) - keep
+    if excess <= 0:
+        return windows
+    folded = [windows[0]]
+    for window in windows[1:]:
+        last = folded[-1]
+        adjoins = last.until is not None and (last.until, last.state) == (window.after, window.state)
+        if excess <= 0 or not adjoins:
+            folded.append(window)
             continue
-        rows = None if first.rows is None or second.rows is None else first.rows + second.rows
-        folded[at : at + 2] = [second.but(after=first.after, rows=rows, folded=first.folded + second.folded + 1)]
+        rows = None if last.rows is None or window.rows is None else last.rows + window.rows
+        folded[-1] = window.but(after=last.after, rows=rows, folded=last.folded + window.folded + 1)
+        excess -= 1
     return folded
 
 

@@ -1,91 +1,90 @@
-"""The tables of the SQL store, and how the database is opened. Portable; SQLite's own ways are in `sqlite.py`."""
+"""How the SQL store's database is opened, used and explained. What each has of its own is a module: see `ways.py`."""
 
 from __future__ import annotations
 
+import random
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    Connection,
-    Engine,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    create_engine,
-    insert,
-    inspect,
-    select,
-)
+from sqlalchemy import Connection, Engine, insert, inspect, select, update
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.schema import CreateTable
 
-from floodmark.errors import ConfigError, StateError, redact
-from floodmark.model.ledger import FORMAT
-from floodmark.state import sqlite
+from floodmark.errors import ConfigError, MissingExtra, StateError, redact
+from floodmark.model import ledger
+from floodmark.state import mysql, postgres, sqlite
 from floodmark.state.form import check_format, damaged
+from floodmark.state.tables import META, TABLES
+from floodmark.state.ways import Trouble, Ways
 
-TABLES = MetaData()
-# 512 characters still fit into a MySQL key, four bytes each.
-PIPELINES = Table(
-    "floodmark_pipelines",
-    TABLES,
-    Column("name", String(512), primary_key=True),
-    Column("revision", BigInteger, nullable=False),
-    Column("body", Text, nullable=False),
-)
-LEASES = Table(
-    "floodmark_leases",
-    TABLES,
-    Column("resource", String(512), primary_key=True),
-    Column("epoch", BigInteger, nullable=False),
-    Column("beat", BigInteger, nullable=False),
-    Column("released", Boolean, nullable=False),
-    Column("owner", Text, nullable=False),
-)
-RUNS = Table(
-    "floodmark_runs",
-    TABLES,
-    # SQLite numbers rows by itself only in a column that is exactly INTEGER.
-    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
-    Column("pipeline", String(512), nullable=False),
-    Column("started_at", String(32), nullable=False),
-    Column("body", Text, nullable=False),
-    Index("floodmark_runs_newest", "pipeline", "id"),
-)
-META = Table("floodmark_meta", TABLES, Column("format", Integer, nullable=False))
+T = TypeVar("T")
+
+DRIVERS: dict[str, tuple[str, Ways]] = {
+    "sqlite": ("sqlite", sqlite),
+    "postgresql": ("postgresql+psycopg", postgres),
+    "postgres": ("postgresql+psycopg", postgres),
+    "mysql": ("mysql+pymysql", mysql),
+    "mariadb": ("mysql+pymysql", mysql),
+}
+"""By the URL's scheme: SQLAlchemy's name for the driver that we ship with."""
+
+EXTRAS = {"psycopg": "postgres", "pymysql": "mysql"}
+
+PAUSE = 0.05
+"""Seconds, about, before a transaction that gave way is done again."""
 
 
 class Database:
     """Opened at the first transaction, and its tables made if they are not there."""
 
     def __init__(self, url: str | Path, wait: timedelta) -> None:
-        self._url = _parsed(url)
+        self._url, self._ways = _parsed(url)
         self._wait = wait
         self._opening = threading.Lock()
         self._engine: Engine | None = None
+        self._is_older = False
         self.where = _shown(self._url)
         """For people: the file, or the URL without its password."""
 
-    @contextmanager
-    def transaction(self, *, writes: bool = False) -> Iterator[Connection]:
-        how = sqlite.begin_with(writes=writes)
-        with self._explained(), self._opened().connect().execution_options(**how) as connection, connection.begin():
-            yield connection
+    def read(self, work: Callable[[Connection], T]) -> T:
+        return self._do(work, writes=False)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """All of it or nothing. Done again when the database made it give way to another, so `work` must bear that."""
+        return self._do(work, writes=True)
+
+    def stamp(self, connection: Connection) -> None:
+        """With the first state in the new form: from now on an older Floodmark must not read this database."""
+        if self._is_older:
+            connection.execute(update(META).where(META.c.format < ledger.FORMAT).values(format=ledger.FORMAT))
 
     def close(self) -> None:
         with self._opening:
             if self._engine is not None:
                 self._engine.dispose()
                 self._engine = None
+
+    def _do(self, work: Callable[[Connection], T], *, writes: bool) -> T:
+        deadline = time.monotonic() + self._wait.total_seconds()
+        while True:
+            try:
+                with self._explained():
+                    return self._once(work, writes=writes)
+            except Undone as undone:
+                if time.monotonic() > deadline:
+                    raise undone.refusal from undone.__cause__
+            time.sleep(PAUSE * random.uniform(0.5, 1.5))  # noqa: S311 - so that two don't meet again
+
+    def _once(self, work: Callable[[Connection], T], *, writes: bool) -> T:
+        how = self._ways.begin_with(writes=writes)
+        with self._opened().connect().execution_options(**how) as connection, connection.begin():
+            return work(connection)
 
     def _opened(self) -> Engine:
         with self._opening:
@@ -94,34 +93,50 @@ class Database:
             return self._engine
 
     def _open(self) -> Engine:
-        is_sqlite = self._url.get_backend_name() == "sqlite"
-        engine = sqlite.engine(self._url, self._wait) if is_sqlite else create_engine(self._url, pool_pre_ping=True)
+        engine = self._made()
         try:
-            if not self._is_ours(engine):
-                if is_sqlite:
-                    sqlite.use_wal(engine, self._wait)
+            found = self._format(engine)
+            if found is None:
+                self._ways.prepare(engine, self._wait)
                 self._create(engine)
+            self._is_older = found is not None and found < ledger.FORMAT
         except BaseException:
             engine.dispose()
             raise
         return engine
 
-    def _is_ours(self, engine: Engine) -> bool:
-        """Only looks: nothing is written to a database of a newer format."""
+    def _made(self) -> Engine:
+        try:
+            return self._ways.engine(self._url, self._wait)
+        except ModuleNotFoundError as error:
+            module = (error.name or "").partition(".")[0]
+            if module not in EXTRAS:
+                raise
+            hint = f"pip install 'floodmark[{EXTRAS[module]}]'"
+            raise MissingExtra(f"{module} is not installed", hint=hint) from error
+
+    def _format(self, engine: Engine) -> int | None:
+        """None where it is not ours yet. Only looks: nothing is written to a database of a newer format."""
         with engine.connect() as connection:
             if not inspect(connection).has_table(META.name):
-                return False
+                return None
             found = connection.scalar(select(META.c.format))
         if found is not None:
             check_format(found, self.where)
-        return found is not None
+        return found
 
     def _create(self, engine: Engine) -> None:
-        # One writing transaction: whoever comes second finds everything made.
-        with engine.connect().execution_options(**sqlite.begin_with(writes=True)) as connection, connection.begin():
-            TABLES.create_all(connection)
+        """Several may do this at once, and on MySQL any of them may die between two tables: each table is whole by
+        itself, and the row that says «ours» comes last."""
+        how = self._ways.begin_with(writes=True)
+        with engine.connect().execution_options(**how) as connection, connection.begin():
+            self._ways.lock_creation(connection)
+            for table in TABLES.sorted_tables:
+                connection.execute(CreateTable(table, if_not_exists=True))
             if connection.scalar(select(META.c.format)) is None:
-                connection.execute(insert(META).values(format=FORMAT))
+                # Refused where somebody else was a moment quicker, with the very same row.
+                with suppress(IntegrityError):
+                    connection.execute(insert(META).values(format=ledger.FORMAT))
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -133,28 +148,49 @@ class Database:
                 hint="check the rights on the folder, or point `state:` elsewhere",
             ) from error
         except SQLAlchemyError as error:
-            raise self._refusal(error) from error
+            trouble = self._ways.trouble(error)
+            refusal = self._refusal(error, trouble)
+            raise (Undone(refusal) if trouble.was_undone else refusal) from error
 
-    def _refusal(self, error: SQLAlchemyError) -> StateError:
+    def _refusal(self, error: SQLAlchemyError, trouble: Trouble) -> StateError:
         # Only the driver's own words: SQLAlchemy's would show the statement and what was to be written.
-        words = str(error.orig) if isinstance(error, DBAPIError) else type(error).__name__
+        words = str(error.orig).strip() if isinstance(error, DBAPIError) else type(error).__name__
         words = redact(words, [str(self._url.password)] if self._url.password else [])
-        if sqlite.is_damaged(error):
+        if trouble.is_damage:
             return damaged(self.where, words)
-        return StateError(f"{self.where}: {words}", hint=sqlite.hint(error) or "check the database and its rights")
+        hint = trouble.hint or "check the database and its rights"
+        return StateError(f"{self.where}: {words}", hint=hint, transient=trouble.is_transient)
 
 
-def _parsed(url: str | Path) -> URL:
+class Undone(Exception):
+    """The database gave another transaction the way, and nothing of ours is left."""
+
+    def __init__(self, refusal: StateError) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
+def _parsed(url: str | Path) -> tuple[URL, Ways]:
     if isinstance(url, Path):
-        return URL.create("sqlite", database=str(url))
+        return URL.create("sqlite", database=str(url)), DRIVERS["sqlite"][1]
     try:
-        return make_url(url)
+        parsed = make_url(url)
+        driver, ways = DRIVERS[parsed.get_backend_name().lower()]
+    except KeyError:
+        raise ConfigError(
+            "the state's URL is of no database that is known", hint=f"known: {', '.join(DRIVERS)}"
+        ) from None
     except (ArgumentError, ValueError):
         # Without its cause, which may quote the URL and the password in it.
-        raise ConfigError("the state's URL can't be read", hint="for example sqlite:///.floodmark/state.db") from None
+        raise ConfigError(
+            "the state's URL can't be read",
+            hint="for example postgresql://user:password@host/database; percent-encode the password (@ is %40)",
+        ) from None
+    return parsed.set(drivername=driver), ways
 
 
 def _shown(url: URL) -> str:
     if url.get_backend_name() == "sqlite":
         return url.database or "SQLite in memory"
-    return url.render_as_string(hide_password=True)
+    # Not the settings after the ?: a password may hide there too.
+    return url.set(drivername=url.get_backend_name(), query={}).render_as_string(hide_password=True)

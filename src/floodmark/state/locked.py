@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -33,6 +33,16 @@ class LockedFile:
             return None
         except OSError as error:
             raise self._refusal("read", error) from error
+
+    @property
+    def where(self) -> str:
+        return str(self.path)
+
+    def change(self, edit: Callable[[bytes | None], bytes | None]) -> None:
+        with self.locked():
+            content = edit(self.read())
+            if content is not None:
+                self.replace(content)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -10,8 +10,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
+
+from floodmark.state.ways import Trouble
 
 BEGIN = "floodmark_begin"
 """Execution option: the statement that opens a transaction."""
@@ -24,7 +26,7 @@ HINTS = {
     "SQLITE_READONLY": "it is write-protected: check the rights on the file and its folder",
     "SQLITE_CANTOPEN": "check the path and the rights on the folder, or point `state:` elsewhere",
     "SQLITE_FULL": "the disk is full: make room, then run again",
-    "SQLITE_IOERR": "the disk or the network share failed; SQLite needs a local disk",
+    "SQLITE_IOERR": "the disk is full, or it or the network share failed; SQLite needs a local disk",
 }
 
 
@@ -55,8 +57,8 @@ def engine(url: URL, wait: timedelta) -> Engine:
     return made
 
 
-def use_wal(made: Engine, wait: timedelta) -> None:
-    """Once per file. SQLite's own waiting does not cover this switch: when several begin at once, some are refused."""
+def prepare(made: Engine, wait: timedelta) -> None:
+    """Switches to WAL, once per file. SQLite's own waiting does not cover it: when several begin at once, some fail."""
     deadline = time.monotonic() + wait.total_seconds()
     while True:
         try:
@@ -69,15 +71,16 @@ def use_wal(made: Engine, wait: timedelta) -> None:
             time.sleep(POLL)
 
 
-def is_damaged(error: Exception) -> bool:
-    return _code(error) in DAMAGED
+def lock_creation(connection: Connection) -> None:
+    """The writing transaction is lock enough: whoever comes second finds everything made."""
 
 
-def hint(error: Exception) -> str | None:
-    return HINTS.get(_code(error))
+def trouble(error: SQLAlchemyError) -> Trouble:
+    code = _code(error)
+    return Trouble(HINTS.get(code), is_damage=code in DAMAGED, is_transient=code == "SQLITE_BUSY")
 
 
-def _code(error: Exception) -> str:
-    """The primary code: SQLITE_BUSY also for SQLITE_BUSY_SNAPSHOT. Empty for other databases."""
+def _code(error: SQLAlchemyError) -> str:
+    """The primary code: SQLITE_BUSY also for SQLITE_BUSY_SNAPSHOT."""
     cause: Any = error.orig if isinstance(error, DBAPIError) else error
     return "_".join(getattr(cause, "sqlite_errorname", "").split("_")[:2])

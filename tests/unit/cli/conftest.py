@@ -135,6 +135,10 @@ class FakeProject:
     store: FakeStore = field(default_factory=FakeStore)
     on_run: Callable[[], None] = lambda: None
     closed: bool = False
+    kept: dict[str, str] = field(default_factory=dict)
+
+    def to_keep(self) -> dict[str, str]:
+        return self.kept
 
     def names(self, patterns: Sequence[str] = ()) -> list[str]:
         known = list(self.spec.pipelines)

@@ -294,3 +294,14 @@ def test_usage_errors_are_2_and_the_version_is_told(fakes: Fakes) -> None:
     assert fakes.call("run", "--max-slices", "0").code == 2
     assert fakes.call("rnu").code == 2
     assert fakes.call("--version").out.startswith("floodmark 0.")
+
+
+def test_what_the_caller_must_keep_is_a_line_of_its_own_also_after_a_failure(fakes: Fakes) -> None:
+    fakes.project.kept = {"FLOODMARK_STATE": '{"format":1}'}
+    fakes.project.results["orders"] = fakes.result(success=False, errors=("it broke",))
+    said = fakes.call("run", "orders")
+    assert said.code == 1
+    assert said.out.splitlines()[-1] == 'FLOODMARK_STATE={"format":1}'
+    as_json = fakes.call("run", "orders", "--json")
+    assert json.loads(as_json.out)[-1]["keep"] == fakes.project.kept
+    assert 'FLOODMARK_STATE={"format":1}' in as_json.err.splitlines()

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from floodmark.errors import ConfigError, StateError
+from floodmark.errors import ConfigError, MissingExtra, StateError
 from floodmark.model.lease import Lease
 from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import TargetState
 from floodmark.registry import Registry
+from floodmark.state.env import EnvStore
 from floodmark.state.file import FileStore
+from floodmark.state.objects import ObjectStore
 from floodmark.state.sql import SqlStore
 from floodmark.state.target import TargetStore
 from floodmark.stores import capabilities, create_state_store, export_state, import_state
@@ -61,6 +64,38 @@ def test_a_relative_root_survives_a_change_of_folder(tmp_path: Path, monkeypatch
     assert (tmp_path / "state.json").is_file()
 
 
+@pytest.mark.parametrize(
+    "scheme", ["postgresql", "postgres", "postgresql+psycopg", "mysql", "mariadb", "mysql+pymysql"]
+)
+def test_a_bare_url_finds_its_driver_and_opens_nothing(scheme: str) -> None:
+    store = create_state_store(f"{scheme}://etl:s3cret@127.0.0.1:1/state?connect_timeout=2")
+    assert isinstance(store, SqlStore)
+    with pytest.raises(StateError) as caught:
+        store.get("orders")
+    assert caught.value.transient
+    shown = f"{caught.value.message} {caught.value.hint}"
+    assert "etl:***@127.0.0.1:1/state" in shown
+    assert "s3cret" not in shown
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "extra"),
+    [
+        ("postgresql://h/d", "psycopg", "postgres"),
+        ("mysql://h/d", "pymysql", "mysql"),
+        ("s3://b/state.json", "obstore", "object-store"),
+    ],
+)
+def test_a_missing_extra_names_its_pip_command(
+    url: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "floodmark.state.objects", raising=False)
+    with pytest.raises(MissingExtra) as caught:
+        create_state_store(url).get("orders")
+    assert caught.value.hint == f"pip install 'floodmark[{extra}]'"
+
+
 def test_state_in_the_target() -> None:
     for config in ("target:", {"backend": "target"}):
         store = create_state_store(config, inspect=nothing_landed, pipelines=["orders"])
@@ -72,8 +107,11 @@ def test_state_in_the_target() -> None:
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ("sqlit:///state.db", "unknown state backend 'sqlit' did you mean sqlite? Known: file, sqlite, target"),
-        ("redis://u:s3cret@h/0", "unknown state backend 'redis' Known: file, sqlite, target"),
+        ("sqlit:///state.db", "unknown state backend 'sqlit' did you mean sqlite? Known: az, env, file"),
+        (
+            "redis://u:s3cret@h/0",
+            "Known: az, env, file, gs, mariadb, mysql, postgres, postgresql, s3, sqlite, target",
+        ),
         ({"backend": "fil", "path": "x"}, "unknown state backend 'fil' did you mean file?"),
         ("state.json", "no scheme"),
         ("", "no scheme"),
@@ -91,6 +129,17 @@ def test_state_in_the_target() -> None:
         ({"backend": "target", "path": "x"}, "'target' has no setting 'path'"),
         ({"url": "file:x", "path": "y"}, "no setting 'path'"),
         ({"path": "x"}, "neither a backend nor a url"),
+        ("file:s3://bucket/state.json", "state: s3://bucket/state.json"),
+        ("s3://bucket", "names no object"),
+        ("s3://bucket/", "names no object"),
+        ({"backend": "s3", "url": "s3://b/state.json", "reggion": "x"}, "'reggion' is not valid"),
+        ({"backend": "s3", "path": "state.json"}, "state 's3' needs a url"),
+        ({"backend": "mysql", "url": "postgresql://u:s3cret@h/d"}, "the backend is 'mysql', but"),
+        ({"backend": "postgresql", "url": "postgresql://h/d", "password": "s3cret"}, "has no setting 'password'"),
+        ("postgresql://u:s3cret@h:port/d", "percent-encode the password"),
+        ("env:", "is not the name of a variable"),
+        ("env:MY-STATE", "is not the name of a variable"),
+        ({"backend": "env"}, "either a variable or a url"),
         ({}, "neither a backend nor a url"),
         (5, "a URL or a map, not int"),
     ],
@@ -121,11 +170,13 @@ def test_a_plug_in_gets_its_own_settings() -> None:
 
 
 def test_capabilities(tmp_path: Path) -> None:
-    assert capabilities(FileStore(tmp_path / "s.json")) == {"lease": None, "history": None}
-    assert capabilities(SqlStore(tmp_path / "s.db")) == {"lease": None, "history": None}
+    for able in (FileStore(tmp_path / "s.json"), SqlStore(tmp_path / "s.db"), ObjectStore("s3://b/s.json")):
+        assert set(capabilities(able).values()) == {None}
     lacking = capabilities(TargetStore(nothing_landed))
     assert lacking["lease"] == "no lease: two runners are told apart only when they commit"
     assert str(lacking["history"]).startswith("no history:")
+    assert lacking["memory"] is None
+    assert all(capabilities(EnvStore("FLOODMARK_STATE", {})).values())
 
 
 def test_state_moves_from_one_kind_of_store_to_another(tmp_path: Path) -> None:

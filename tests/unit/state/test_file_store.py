@@ -15,7 +15,8 @@ import pytest
 
 from floodmark.errors import StateError
 from floodmark.model.ledger import FORMAT
-from floodmark.state.file import KEPT_RUNS, FileStore
+from floodmark.state.document import KEPT_RUNS
+from floodmark.state.file import FileStore
 from floodmark.testing.store_suite import a_run, a_state, an_owner
 
 
