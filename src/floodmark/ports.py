@@ -91,6 +91,14 @@ class LooksThroughSpark(Protocol):
         """Before anything else is asked of it."""
 
 
+@runtime_checkable
+class TellsGrants(Protocol):
+    """A source whose database keeps rights."""
+
+    def grants(self) -> list[str]:
+        """The statements that give its user all that it needs and nothing more. Opens no connection."""
+
+
 class ChangeStrategy(Protocol):
     """How changes are found. Pure."""
 

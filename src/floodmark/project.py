@@ -30,12 +30,13 @@ from floodmark.ports import (
     SupportsHistory,
     SupportsLeases,
     Target,
+    TellsGrants,
 )
 from floodmark.preflight import Preflight
 from floodmark.registry import Registry
 from floodmark.runner import Runner
 from floodmark.stop import Stop
-from floodmark.stores import create_state_store
+from floodmark.stores import backend_of, create_state_store
 from floodmark.wildcard import Wildcards
 
 if TYPE_CHECKING:
@@ -65,6 +66,12 @@ class Project:
     def plan(self, name: str, *, full_refresh: bool = False) -> RunPlan:
         """What a run would do now; starts no Spark."""
         return self._runner(name).plan(full_refresh=full_refresh)
+
+    def grants(self, name: str) -> list[str]:
+        """What the source's user must be allowed to, as statements; empty where the database keeps no rights. Opens no
+        connection."""
+        source = self._source(self._pipeline(name))
+        return source.grants() if isinstance(source, TellsGrants) else []
 
     def run(
         self,
@@ -180,7 +187,7 @@ class Project:
     @property
     def store(self) -> StateStore:
         if self._store is None:
-            if "target" in str(self.spec.state):
+            if backend_of(self.spec.state) == "target":
                 self.names()  # that store asks the targets, so it has to know every one
             self._store = create_state_store(
                 self.spec.state,

@@ -14,7 +14,8 @@ T = TypeVar("T")
 PASSING = re.compile(
     r"ConcurrentAppend|ConcurrentDelete|ConcurrentWrite|MetadataChanged|ProtocolChanged|"  # another writer of the table
     r"DELTA_CONCURRENT_(?!TRANSACTION)|DELTA_METADATA_CHANGED|"
-    r"deadlock|could not serialize access|Lock wait timeout|"
+    r"deadlock|could not serialize access|Lock wait timeout|lock timeout|statement timeout|max_statement_time|"
+    r"invalid snapshot identifier|could not import the requested snapshot|"  # its holder was ended by the server
     r"connection (was )?reset|connection refused|broken pipe|connection (has been |is )?closed|"
     r"I/O error occurred while sending|Communications link failure|Socket (error|timeout)|Read timed out|"
     r"terminating connection|server closed the connection|server has gone away|"

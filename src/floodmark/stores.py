@@ -60,6 +60,10 @@ def create_state_store(
     return store
 
 
+def backend_of(config: object) -> str:
+    return _parsed(config)[0]
+
+
 def capabilities(store: StateStore) -> dict[str, str | None]:
     """None where the store can; otherwise what its user should know."""
     return {

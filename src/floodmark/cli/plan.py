@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from floodmark.model.plan import RunPlan
     from floodmark.project import Project
 
+Grants = Annotated[
+    bool, typer.Option("--grants", help="Print the rights that the sources' users need, as SQL. Opens no connection.")
+]
 FullRefresh = Annotated[bool, typer.Option("--full-refresh", help="Plan to load the whole table anew.")]
 
 
@@ -22,6 +25,7 @@ def plan(
     ctx: typer.Context,
     pipelines: Pipelines = None,
     full_refresh: FullRefresh = False,
+    grants: Grants = False,
     file: File = PROJECT_FILE,
     var: Variables = None,
     json: Json = False,
@@ -30,6 +34,9 @@ def plan(
     """Show what would run. Starts no Spark."""
     with calling(ctx, json=json, debug=debug) as call:
         project = call.open(file, var)
+        if grants:
+            show_grants(call, project, project.names(pipelines or ()))
+            return
         show_plans(call, project, project.names(pipelines or ()), full_refresh=full_refresh)
 
 
@@ -49,3 +56,14 @@ def show_plans(call: Call, project: Project, names: Sequence[str], *, full_refre
     for name, outcome in plans.items():
         if isinstance(outcome, Exception):
             call.tell(outcome, name)
+
+
+def show_grants(call: Call, project: Project, names: Sequence[str]) -> None:
+    statements: dict[str, None] = {}
+    for name in names:
+        try:
+            statements |= dict.fromkeys(project.grants(name))
+        except Exception as error:  # one pipeline's trouble must not hide the others' rights
+            call.tell(error, name)
+    call.out.document({"grants": list(statements)})
+    call.out.lines(list(statements) or ["-- no source here keeps rights in SQL"])

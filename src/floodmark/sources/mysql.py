@@ -120,6 +120,15 @@ class MysqlSource:
         own = self._connection.parts["database"]
         return [TableName(schema, name, schema == own) for schema, name in self._rows(BASE_TABLES)]
 
+    def grants(self) -> list[str]:
+        parts = self._connection.parts
+        user = "'" + (parts.get("user") or "floodmark").replace("'", "''") + "'@'%'"
+        if self._relation.query is not None:
+            return [f"-- {self._spec.name}: SELECT on what the query reads"]
+        *schema, table = split_name(self._name)
+        database = schema[-1] if schema else parts["database"]
+        return [f"GRANT SELECT ON {quote(database)}.{quote(table)} TO {user};"]
+
     def count_nulls(self, columns: Sequence[str]) -> int:
         where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
         return self._number(f"SELECT count(*) FROM {self._relation.sql} WHERE {where}")
@@ -211,7 +220,7 @@ class MysqlSource:
         """By primary key only: each reader sees a moment of its own, and between two moments a row may get another
         cursor value, and would be read twice or not at all; but never another key."""
         key, rows = key_of(table), request.rows
-        wanted = readers(self._spec.source.partitions, rows)
+        wanted = min(readers(self._spec.source.partitions, rows), self._connection.max_connections - 1)
         if key is None or rows is None or wanted <= 1:
             return Split()
         sql = self._cursor_sql(key)

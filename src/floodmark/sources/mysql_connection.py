@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, SecretStr, model_validator
 
 from floodmark.errors import MissingExtra, SourceError
-from floodmark.model.spec import ConnectionOptions
 from floodmark.sources.address import check_url, url_parts
+from floodmark.sources.gentle import GentleOptions, milliseconds
 
 if TYPE_CHECKING:
     import pymysql
 
-SESSION = "SET time_zone = '+00:00'"
-"""TIMESTAMP columns are shown in the session's zone: every session of ours has the same one."""
 
 _PASSING = {1040, 1053, 1158, 1159, 1160, 1161, 1205, 1213, 1317, 1969, 2002, 2003, 2006, 2013, 3024, 4031}
 """Error numbers of what may work when tried again: no connection left, shutting down, cut off, lock time-out, deadlock,
 statement time-out."""
 
 
-class MysqlConnection(ConnectionOptions):
+class MysqlConnection(GentleOptions):
     """A MySQL or MariaDB database, by URL or by its parts."""
 
     type: Literal["mysql", "mariadb"] = "mysql"
@@ -64,6 +62,17 @@ class MysqlConnection(ConnectionOptions):
         return f"{parts['host']}:{parts['port']}/{parts['database']}"
 
     @property
+    def session(self) -> str:
+        """For every session of ours, in one statement. TIMESTAMP columns are shown in the session's zone. The two
+        servers call read-only and the statement's limit differently; each skips the comment that is the other's."""
+        limit = 0 if self.statement_timeout is None else milliseconds(self.statement_timeout)
+        return (
+            f"SET time_zone = '+00:00', lock_wait_timeout = {max(1, milliseconds(self.lock_timeout) // 1000)}"
+            f" /*M!100101 , tx_read_only = 1, max_statement_time = {limit / 1000} */"
+            f" /*!50720 , transaction_read_only = 1, max_execution_time = {limit} */"
+        )
+
+    @property
     def jdbc(self) -> tuple[str, dict[str, str]]:
         """Address and properties: user and password never go into the address, which Spark shows. The mysql scheme gets
         us Spark's MySQL dialect, which quotes names with backticks."""
@@ -74,8 +83,8 @@ class MysqlConnection(ConnectionOptions):
             "connectTimeout": str(self.connect_timeout * 1000),
             "tinyInt1isBit": "false",
             # A reader whose rows wait for a slow load must not be cut off after a minute.
-            "sessionInitStatement": f"{SESSION}, net_write_timeout = 3600",
-            "connectionAttributes": "program_name:floodmark",
+            "sessionInitStatement": f"{self.session}, net_write_timeout = 3600",
+            "connectionAttributes": f"program_name:{self.application_name}",
         }
         if "ssl_ca" in parts:
             wanted |= {"sslMode": "verify-full", "serverSslCert": parts["ssl_ca"]}
@@ -101,12 +110,10 @@ class MysqlConnection(ConnectionOptions):
                 charset="utf8mb4",
                 autocommit=True,
                 connect_timeout=self.connect_timeout,
-                program_name="floodmark",
-                init_command=SESSION,
+                program_name=self.application_name,
+                init_command=self.session,
                 **options,
             )
-            with db.cursor() as cursor:
-                cursor.execute("SET SESSION TRANSACTION READ ONLY")
         except RuntimeError as error:  # what pymysql raises when a password needs a package that is not there
             raise MissingExtra(f"{error}", hint="pip install 'floodmark[mysql]'") from error
         except pymysql.Error as error:

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PostgresConnection", "PostgresSource"]
 
+OURS = 2
+"""Sessions of a run that read no rows: the look's, and the one that holds the snapshot."""
+
 ROWS_PER_PAGE = 10
 """How much bigger a sample of whole pages must be: rows of one page lie close to each other."""
 
@@ -123,6 +126,17 @@ class PostgresSource:
     def list_tables(self) -> list[TableName]:
         return [TableName(schema, name, schema == "public") for schema, name in self._rows(TABLES)]
 
+    def grants(self) -> list[str]:
+        parts = self._connection.parts
+        role = quote(parts.get("user") or "floodmark")
+        lines = [f"GRANT CONNECT ON DATABASE {quote(parts.get('database') or role)} TO {role};"]
+        if self._relation.query is not None:
+            return [*lines, f"-- {self._spec.name}: USAGE and SELECT on what the query reads"]
+        *schema, table = split_name(self._name)
+        schema = schema or ["public"]
+        lines.append(f"GRANT USAGE ON SCHEMA {quote(schema[-1])} TO {role};")
+        return [*lines, f"GRANT SELECT ON {quote(schema[-1])}.{quote(table)} TO {role};"]
+
     def count_nulls(self, columns: Sequence[str]) -> int:
         where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
         return self._number(f"SELECT count(*) FROM {self._relation.sql} WHERE {where}")
@@ -203,11 +217,12 @@ class PostgresSource:
         address, properties = self._connection.jdbc
         # With a fetch size of 0 the driver would leave the transaction that the snapshot was set in.
         properties |= {"fetchsize": str(self._spec.source.fetch_size), "customSchema": wires.schema}
-        properties["sessionInitStatement"] = SESSION
+        session = f"{SESSION}; {self._connection.limits}"
+        properties["sessionInitStatement"] = session
         if snapshot is not None:
             properties["sessionInitStatement"] = (
                 "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
-                f"SET TRANSACTION SNAPSHOT {text_literal(snapshot)}; {SESSION}"
+                f"SET TRANSACTION SNAPSHOT {text_literal(snapshot)}; {session}"
             )
         query = f"(SELECT {', '.join([wires.select, *split.columns])} FROM {self._relation.sql} WHERE {where}) q"
         if not split.predicates:
@@ -224,7 +239,7 @@ class PostgresSource:
         axis = request.cursor or key_of(table)
         kind, size = (self._rows(SIZE, self._relation.table) or [("", 0)])[0] if self._relation.table else ("", 0)
         rows = request.rows if request.cursor is not None else size
-        wanted = readers(declared, rows)
+        wanted = min(readers(declared, rows), self._connection.max_connections - OURS)
         if axis is None or rows is None or wanted <= 1:
             return Split()
         sql = self._cursor_sql(axis)

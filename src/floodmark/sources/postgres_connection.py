@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from pydantic import Field, SecretStr, model_validator
 
 from floodmark.errors import MissingExtra, SourceError
-from floodmark.model.spec import ConnectionOptions
+from floodmark.model.duration import Duration
 from floodmark.sources.address import check_url, url_parts
+from floodmark.sources.gentle import GentleOptions, milliseconds
 
 if TYPE_CHECKING:
     import psycopg
@@ -22,7 +24,7 @@ _FINAL = re.compile(
 """What trying again does not change."""
 
 
-class PostgresConnection(ConnectionOptions):
+class PostgresConnection(GentleOptions):
     """A Postgres database, by URL or by its parts."""
 
     type: Literal["postgres"] = "postgres"
@@ -33,6 +35,10 @@ class PostgresConnection(ConnectionOptions):
     user: str | None = Field(default=None, description="Role to connect as; SELECT on the tables is enough.")
     password: SecretStr | None = Field(default=None, description="Its password, from `${A_VARIABLE}`.")
     connect_timeout: int = Field(default=10, ge=1, description="Seconds to wait for a connection.")
+    snapshot_age: Duration = Field(
+        default=timedelta(hours=1),
+        description="How long a slice may hold its snapshot, which keeps vacuum from its work.",
+    )
 
     @model_validator(mode="after")
     def _url_or_parts(self) -> PostgresConnection:
@@ -70,7 +76,7 @@ class PostgresConnection(ConnectionOptions):
         """Address and properties: user and password never go into the address, which Spark shows."""
         parts = self.parts
         address = f"jdbc:postgresql://{parts['host']}:{parts['port']}/{quote(parts.get('database', ''), safe='')}"
-        wanted = {"driver": "org.postgresql.Driver", "ApplicationName": "floodmark"}
+        wanted = {"driver": "org.postgresql.Driver", "ApplicationName": self.application_name}
         names = {"user": "user", "password": "password", "sslmode": "sslmode", "sslrootcert": "sslrootcert"}
         return address, wanted | {ours: parts[theirs] for theirs, ours in names.items() if theirs in parts}
 
@@ -86,7 +92,7 @@ class PostgresConnection(ConnectionOptions):
             db = psycopg.connect(
                 autocommit=True,
                 connect_timeout=self.connect_timeout,
-                application_name="floodmark",
+                application_name=self.application_name,
                 **parts,  # type: ignore[arg-type]
             )
         except psycopg.OperationalError as error:
@@ -94,10 +100,19 @@ class PostgresConnection(ConnectionOptions):
             raise SourceError(
                 f"can't connect to Postgres at {self.where}: {reason}", transient=not _FINAL.search(reason)
             ) from error
-        db.read_only = True
         # psycopg reads no other style than this one; a server may have been set to another.
-        db.execute("SET datestyle = 'ISO'; SET timezone = 'UTC'")
+        db.execute(f"SET datestyle = 'ISO'; SET timezone = 'UTC'; {self.limits}".encode())
         return db
+
+    @property
+    def limits(self) -> str:
+        """For every session of ours, whoever opens it."""
+        statement = 0 if self.statement_timeout is None else milliseconds(self.statement_timeout)
+        return (
+            "SET default_transaction_read_only = on; "
+            f"SET statement_timeout = {statement}; SET lock_timeout = {milliseconds(self.lock_timeout)}; "
+            f"SET idle_in_transaction_session_timeout = {milliseconds(self.snapshot_age)}"
+        )
 
 
 def _reason(error: Exception) -> str:
