@@ -12,5 +12,5 @@ def _sleep(seconds: float) -> None:
     select.select([], [], [], seconds)
 
 
-time.sleep = _sleep
+time.sleep = _sleep  # type: ignore[assignment]
 os.environ.pop("DONT_FAKE_MONOTONIC", None)
