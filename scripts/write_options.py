@@ -16,10 +16,12 @@ from pydantic import BaseModel, SecretStr
 from pydantic_core import PydanticUndefined
 
 from floodmark.model.duration import show_duration
+from floodmark.model.rules import ColumnRule, MaskSpec
 from floodmark.model.spec import (
     FullSpec,
     PipelineSpec,
     ProjectSpec,
+    RetrySpec,
     SequenceSpec,
     SourceSpec,
     SparkSpec,
@@ -42,7 +44,10 @@ def page() -> str:
         ("change, by: sequence", SequenceSpec),
         ("change, by: none", FullSpec),
         ("target", TargetSpec),
+        ("columns.NAME", ColumnRule),
+        ("columns.NAME.mask", MaskSpec),
         ("transform", TransformSpec),
+        ("retries", RetrySpec),
         ("spark", SparkSpec),
     ]
     registry = Registry.default()

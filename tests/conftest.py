@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.h2 import H2
 from tests.lab import Lab
 from tests.mariadb import MariadbServer
 from tests.services import PostgresServer
@@ -20,7 +21,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from floodmark.spark import open_session, stop_session
 
     log_file = tmp_path_factory.mktemp("spark") / "spark.log"
-    session = open_session(SparkSpec(), needs=["delta", "postgres", "sqlite"], log_file=log_file, rows=0)
+    session = open_session(SparkSpec(), needs=["delta", "postgres", "sqlite", "mysql", H2], log_file=log_file, rows=0)
     yield session
     stop_session(session)
 
@@ -53,16 +54,29 @@ def my_db(mariadb: MariadbServer) -> Iterator[str]:
     mariadb.drop_database(url)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "mariadb"])
 def lab(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> Lab:
     """The same world over each database."""
-    url = request.getfixturevalue("pg_db") if request.param == "postgres" else ""
+    database = {"postgres": "pg_db", "mariadb": "my_db"}.get(request.param)
+    url = request.getfixturevalue(database) if database else ""
     return Lab(tmp_path / "project", request.param, url, spark)
 
 
 @pytest.fixture
 def pg_lab(tmp_path: Path, pg_db: str, spark: SparkSession) -> Lab:
     return Lab(tmp_path / "project", "postgres", pg_db, spark)
+
+
+@pytest.fixture
+def my_lab(tmp_path: Path, my_db: str, spark: SparkSession) -> Lab:
+    return Lab(tmp_path / "project", "mariadb", my_db, spark)
+
+
+@pytest.fixture(params=["postgres", "mariadb"])
+def server_lab(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> Lab:
+    """Over each database that is a server."""
+    url = request.getfixturevalue({"postgres": "pg_db", "mariadb": "my_db"}[request.param])
+    return Lab(tmp_path / "project", request.param, url, spark)
 
 
 @pytest.fixture

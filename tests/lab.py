@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 import psycopg
+import pymysql
 
 from floodmark.project import Project, load
 
@@ -23,7 +25,9 @@ Row = tuple[int, str, datetime]
 CREATE = {
     "sqlite": "CREATE TABLE orders (id INTEGER PRIMARY KEY, val TEXT, updated_at DATETIME NOT NULL)",
     "postgres": "CREATE TABLE orders (id bigint PRIMARY KEY, val text, updated_at timestamptz NOT NULL)",
+    "mariadb": "CREATE TABLE orders (id bigint PRIMARY KEY, val text, updated_at datetime(6) NOT NULL)",
 }
+Kind = Literal["sqlite", "postgres", "mariadb"]
 CHANGE = {
     "upsert": "{by: timestamp, column: updated_at, delay: 0s}",
     "append": "{by: sequence, column: id, delay: 0s}",
@@ -35,7 +39,7 @@ class Lab:
     """`delay: 0s`, since the tests themselves decide who writes when."""
 
     root: Path
-    kind: Literal["sqlite", "postgres"]
+    kind: Kind
     url: str = ""
     spark: SparkSession | None = None
     state: str = "sqlite:///state.db"
@@ -52,12 +56,49 @@ class Lab:
             with sqlite3.connect(self.root / "shop.db") as db:
                 db.executemany(statement, rows) if rows is not None else db.execute(statement)
             db.close()
+        elif self.kind == "postgres":
+            with psycopg.connect(self.url) as pg, pg.cursor() as cursor:
+                if rows is None:
+                    cursor.execute(statement.encode())
+                else:
+                    cursor.executemany(statement.replace("?", "%s").encode(), list(rows))
+        else:
+            with self.mariadb() as my, my.cursor() as cursor:
+                if rows is None:
+                    cursor.execute(statement)
+                else:
+                    cursor.executemany(statement.replace("?", "%s"), list(rows))
+
+    def mariadb(self) -> pymysql.Connection[Any]:
+        url = urlsplit(self.url)
+        return pymysql.connect(
+            host=url.hostname,
+            port=url.port or 3306,
+            user=url.username,
+            password=url.password or "",
+            database=url.path.lstrip("/"),
+            charset="utf8mb4",
+            autocommit=True,
+        )
+
+    def series(self, count: int, at: str, step: str = "0 second") -> None:
+        """Rows 1 to `count`, each that much later than the one before."""
+        if self.kind == "mariadb":
+            moment = f"timestamp'{at}' + INTERVAL seq * {step.split()[0]} {step.split()[1].rstrip('s')}"
+            self.execute(f"INSERT INTO orders SELECT seq, concat('v', seq), {moment} FROM seq_1_to_{count}")
             return
-        with psycopg.connect(self.url) as pg, pg.cursor() as cursor:
-            if rows is None:
-                cursor.execute(statement.encode())
-            else:
-                cursor.executemany(statement.replace("?", "%s").encode(), list(rows))
+        self.execute(
+            f"INSERT INTO orders SELECT i, 'v' || i, timestamptz '{at}+00' + i * interval '{step}' "
+            f"FROM generate_series(1, {count}) i"
+        )
+
+    def make_nullable(self) -> None:
+        own = "ALTER updated_at DROP NOT NULL" if self.kind == "postgres" else "MODIFY updated_at datetime(6) NULL"
+        self.execute(f"ALTER TABLE orders {own}")
+
+    def drop_key(self) -> None:
+        own = "DROP CONSTRAINT orders_pkey" if self.kind == "postgres" else "DROP PRIMARY KEY"
+        self.execute(f"ALTER TABLE orders {own}")
 
     def insert(self, *rows: tuple[int, str, str]) -> None:
         self.execute("INSERT INTO orders VALUES (?, ?, ?)", rows)
@@ -69,6 +110,10 @@ class Lab:
         if self.kind == "sqlite":
             with sqlite3.connect(self.root / "shop.db") as db:
                 return sorted(db.execute(f"SELECT id, val, updated_at FROM {table}").fetchall())
+        if self.kind == "mariadb":
+            with self.mariadb() as my, my.cursor() as cursor:
+                cursor.execute(f"SELECT id, val, cast(updated_at AS char) FROM {table}")
+                return sorted(cursor.fetchall())
         with psycopg.connect(self.url) as pg:
             pg.execute("SET timezone = 'UTC'")
             found = pg.execute(f"SELECT id, val, to_char(updated_at, 'YYYY-MM-DD HH24:MI:SS.US') FROM {table}".encode())
@@ -78,9 +123,8 @@ class Lab:
 
     def write(self, *, mode: str = "upsert", batch_rows: int = 1000, pipeline: str = "", **changes: str) -> Path:
         """`changes` replace lines by their key: change, source, target."""
-        connection = (
-            "{type: sqlite, path: shop.db}" if self.kind == "sqlite" else f'{{type: postgres, url: "{self.url}"}}'
-        )
+        own = "path: shop.db" if self.kind == "sqlite" else f'url: "{self.url}"'
+        connection = f"{{type: {self.kind}, {own}}}"
         keys = ", keys: [id]" if mode == "upsert" else ""
         lines = {
             "source": "{connection: shop, table: orders}",
@@ -121,6 +165,10 @@ class Lab:
         found = self.spark.read.format("delta").load(self.table)
         shown = found.selectExpr("id", "val", "date_format(updated_at, 'yyyy-MM-dd HH:mm:ss.SSSSSS') AS at").collect()
         return sorted(tuple(row) for row in shown)
+
+    def target_columns(self) -> list[str]:
+        assert self.spark is not None
+        return list(self.spark.read.format("delta").load(self.table).columns)
 
     def assert_equal(self) -> None:
         ours = [(i, v, _micros(at)) for i, v, at in self.source_rows()]

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +165,13 @@ def postgres_account() -> dict[str, Any]:
     except KeyError:
         raise RuntimeError("no OS user `postgres` on this machine: run `make setup-tests`") from None
     return {"user": "postgres", "group": "postgres", "extra_groups": []}
+
+
+def wait_for(condition: Callable[[], object], what: str = "the condition", seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.05)
 
 
 def free_port() -> int:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from floodmark.errors import FloodmarkError, LeaseError, OutcomeUnknown, TargetError
+from floodmark.errors import FloodmarkError, LeaseError, OutcomeUnknown, StateConflict, StateError, TargetError
 from floodmark.model.lease import Lease
 from floodmark.model.ledger import Intent, PipelineState, begin, settle
 from floodmark.model.outcome import Head, Landed, Load
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Cursor
 from floodmark.ports import StateStore, Target
+from floodmark.retries import retrying, sounds_transient
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,10 +26,11 @@ class Committer:
     store: StateStore
     target: Target
     now: Callable[[], datetime]
+    tell: Callable[[str], None]
 
     def announce(self, state: PipelineState, intent: Intent, lease: Lease | None) -> PipelineState:
         """Before anything is read: whoever finds this intent knows which commit to look for."""
-        return self.store.save(begin(state, intent), lease)
+        return self._saved(begin(state, intent), lease)
 
     def load(
         self,
@@ -75,13 +77,39 @@ class Committer:
             return landed
         if isinstance(error, FloodmarkError):
             raise error
-        raise TargetError(f"the load failed: {first_line(error)}", table=self.spec.target.table) from error
+        raise TargetError(
+            f"the load failed: {first_line(error)}", table=self.spec.target.table, transient=sounds_transient(error)
+        ) from error
+
+    def abandon(self, state: PipelineState, lease: Lease | None) -> None:
+        """The intent did not land and will not: nobody needs to look for it."""
+        self.store.save(state.but(intent=None), lease)
 
     def record(self, state: PipelineState, intent: Intent, landed: Landed, lease: Lease | None) -> PipelineState:
         settled = settle(
             state, intent, version=landed.version, table_id=landed.table_id, rows=landed.rows.loaded, at=self.now()
         )
-        return self.store.save(settled, lease)
+        return self._saved(settled, lease)
+
+    def _saved(self, state: PipelineState, lease: Lease | None) -> PipelineState:
+        """A store that was away for a moment is asked again. The save that failed may have gone through: then its own
+        revision is in the way of the second one."""
+        in_doubt = False
+
+        def save() -> PipelineState:
+            nonlocal in_doubt
+            try:
+                return self.store.save(state, lease)
+            except StateConflict:
+                stored = self.store.get(state.pipeline) if in_doubt else None
+                if stored is None or stored.but(revision=state.revision) != state:
+                    raise
+                return stored
+            except StateError as error:
+                in_doubt = in_doubt or error.transient
+                raise
+
+        return retrying(self.spec.retries, save, self.tell)
 
     def _head(self, state: PipelineState, intent: Intent, epoch: int) -> Head:
         after = settle(state, intent, version=None, table_id=None, rows=None, at=self.now())
@@ -98,7 +126,7 @@ class Committer:
             epoch=epoch,
             run=intent.run,
             at=self.now(),
-            ahead=intent.ahead,
+            ahead=after.ahead,
             identity=self.spec.identity,
         )
 

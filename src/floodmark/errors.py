@@ -12,7 +12,8 @@ FloodmarkError
 ├── LeaseError             somebody else works on the target table (exit 3)
 │   ├── LeaseHeld
 │   └── LeaseLost
-└── TransformError         the user's SQL or Python failed
+├── TransformError         the user's SQL or Python failed
+└── Stopped                the operator ended the run; the next one goes on
 """
 
 from __future__ import annotations
@@ -115,6 +116,10 @@ class LeaseLost(LeaseError):
 
 
 class TransformError(FloodmarkError):
+    pass
+
+
+class Stopped(FloodmarkError):
     pass
 
 

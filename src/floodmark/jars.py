@@ -12,7 +12,8 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +38,8 @@ class Jar:
     group: str
     artifact: str
     version: str
-    sha256: str
+    sha256: str = ""
+    """Empty for one that the user names: then it only has to be a whole jar."""
 
     @property
     def filename(self) -> str:
@@ -47,6 +49,13 @@ class Jar:
         folder = f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}"
         return f"{repository.rstrip('/')}/{folder}/{self.filename}"
 
+
+_MARIADB = Jar(
+    group="org.mariadb.jdbc",
+    artifact="mariadb-java-client",
+    version="3.5.11",
+    sha256="42604178b9e57ec08ee0035079961516f086e455d0141f0b22c6eff29fb2fff4",
+)
 
 JARS: dict[str, tuple[Jar, ...]] = {
     "delta": (
@@ -71,6 +80,9 @@ JARS: dict[str, tuple[Jar, ...]] = {
             sha256="73914527305a40cce504b0d3d90b23caf565136912d607ae8ae7c5895512332c",
         ),
     ),
+    # LGPL, unlike MySQL's own driver; it speaks to both.
+    "mysql": (_MARIADB,),
+    "mariadb": (_MARIADB,),
     "sqlite": (
         Jar(
             group="org.xerial",
@@ -97,16 +109,27 @@ def jars_for(
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
     """Paths of the jars for these needs, in a stable order. Touches the network only for what the cache lacks.
+    A need is a name in JARS, a Maven coordinate `group:artifact:version`, or the path of a jar.
 
     May be called again, and from several processes at once. Raises ConfigError.
     """
     folder = cache if cache is not None else cache_folder()
-    wanted: dict[Jar, None] = {}
+    wanted: dict[Jar | Path, None] = {}
     for need in needs:
-        if need not in JARS:
-            raise ConfigError(f"no Java library is known for {need!r}", hint=f"known: {', '.join(sorted(JARS))}")
-        wanted.update(dict.fromkeys(JARS[need]))
-    return [_cached(jar, folder, fetch, tell) for jar in wanted]
+        wanted.update(dict.fromkeys(_named(need)))
+    return [jar if isinstance(jar, Path) else _cached(jar, folder, fetch, tell) for jar in wanted]
+
+
+def _named(need: str) -> Sequence[Jar | Path]:
+    if need in JARS:
+        return JARS[need]
+    if need.endswith(".jar"):
+        if not Path(need).is_file():
+            raise ConfigError(f"there is no jar {need}", value=need, hint="give its path, relative to the YAML file")
+        return (Path(need),)
+    if re.fullmatch(r"[\w.-]+:[\w.-]+:[\w.-]+", need):
+        return (Jar(*need.split(":")),)
+    raise ConfigError(f"no Java library is known for {need!r}", hint=f"known: {', '.join(sorted(JARS))}")
 
 
 def cache_folder() -> Path:
@@ -120,7 +143,7 @@ def cache_folder() -> Path:
 def _cached(jar: Jar, folder: Path, fetch: Fetch, tell: Callable[[str], None]) -> Path:
     path = folder / jar.filename
     # Hashed on each use, 10 ms a jar: a file placed by hand or cut short by a full disk would fail deep inside Spark.
-    if path.is_file() and _sha256(path) == jar.sha256:
+    if path.is_file() and _is_right(path, jar):
         return path
     url = jar.url(os.environ.get("FLOODMARK_MAVEN_URL") or MAVEN_CENTRAL)
     tell(f"Downloading {jar.filename}")
@@ -134,9 +157,9 @@ def _cached(jar: Jar, folder: Path, fetch: Fetch, tell: Callable[[str], None]) -
     temporary = Path(name)
     try:
         _fetch_patiently(url, temporary, fetch)
-        found = _sha256(temporary)
-        if found != jar.sha256:
-            raise _unavailable(jar, path, url, f"what came has the checksum {found}, expected {jar.sha256}")
+        if not _is_right(temporary, jar):
+            said = f"the checksum {_sha256(temporary)}, expected {jar.sha256}" if jar.sha256 else "no jar's content"
+            raise _unavailable(jar, path, url, f"what came has {said}")
         temporary.chmod(0o644)
         temporary.replace(path)
     except (OSError, http.client.HTTPException) as error:
@@ -159,6 +182,11 @@ def _fetch_patiently(url: str, into: Path, fetch: Fetch, attempts: int = 3) -> N
                 raise
         time.sleep(attempt * 0.5)
     return None
+
+
+def _is_right(path: Path, jar: Jar) -> bool:
+    # A jar's directory stands at its end: what was cut short has none.
+    return _sha256(path) == jar.sha256 if jar.sha256 else zipfile.is_zipfile(path)
 
 
 def _sha256(path: Path) -> str:

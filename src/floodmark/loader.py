@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from floodmark.committer import Committer
+from floodmark.errors import LeaseError, OutcomeUnknown
 from floodmark.lease import TTL, LeaseKeeper, NoLease
 from floodmark.model.ledger import Intent, PipelineState
+from floodmark.model.outcome import Landed, TargetState
 from floodmark.model.plan import Slice
+from floodmark.model.position import Position
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Cursor, TableInfo
+from floodmark.model.window import MAIN
 from floodmark.observe.tally import Tally
 from floodmark.ports import ReadRequest, Source
+from floodmark.retries import retrying
 from floodmark.shape.batch import shape
+from floodmark.shape.provenance import with_provenance
+from floodmark.shape.rules import landing_cursor
+from floodmark.stop import Stop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +43,7 @@ class Surroundings:
     new_id: Callable[[], str]
     secrets: tuple[str, ...] = ()
     lease_ttl: timedelta = TTL
+    stop: Stop = field(default_factory=Stop)
 
 
 @dataclass
@@ -54,14 +64,17 @@ class Loader:
     def again(self, state: PipelineState, intent: Intent) -> PipelineState:
         """The load that was begun and did not land. Append does the same window again under the same batch id and
         ordinal: whoever else still tries it, one of them lands. Other modes read from the mark anyway, under the same
-        ordinal too, since it was not used up."""
-        if self.spec.target.mode != "append":
+        ordinal too, since it was not used up; and a backfill is for its user to repeat."""
+        if self.spec.target.mode != "append" or intent.lane != MAIN:
             return state.but(intent=None)
         self.tally.notice("the last load did not land: its window is loaded now")
         if intent.ordinal < self.ordinal:
             intent = intent.but(ordinal=self.ordinal)
         self.ordinal = intent.ordinal + 1
         return self._commit(state, intent, rows=None)
+
+    def cut(self, after: Position | None, until: Position, rows: int) -> Position | None:
+        return None if self.cursor is None else self.source.next_cut(self.cursor, after, until, rows)
 
     def load(self, state: PipelineState, piece: Slice) -> PipelineState:
         intent = Intent(
@@ -70,6 +83,7 @@ class Loader:
             after=piece.after,
             until=piece.until,
             mark=piece.mark,
+            lane=self.tally.lane,
             run=self.tally.run_id,
             full=piece.full,
             replaces=piece.replaces,
@@ -79,17 +93,32 @@ class Loader:
         return self._commit(state, intent, piece.rows)
 
     def _commit(self, state: PipelineState, intent: Intent, rows: int | None) -> PipelineState:
-        spec, tally = self.spec, self.tally
-        state = self.committer.announce(state.but(identity=spec.identity), intent, self.keeper.current)
+        self.around.stop.check()
+        state = self.committer.announce(state.but(identity=self.spec.identity), intent, self.keeper.current)
         spark = self._spark(rows)
-        with tally.stage("load", f"{spec.target.mode} into {spec.target.table}"), self.source.snapshot() as snapshot:
-            request = ReadRequest(self.cursor, intent.after, intent.until, rows)
-            batch = self.source.read(spark, request, snapshot)
-            batch = shape(batch, spec, self.table, self.cursor, self.around.root)
-            self.keeper.check()
-            landed = self.committer.load(spark, batch, state, intent, self.cursor, self.keeper.current)
-            tally.landed(landed)
+        try:
+            with self.tally.stage("load", f"{self.spec.target.mode} into {self.spec.target.table}"):
+                attempt = partial(self._attempt, spark, state, intent, rows)
+                landed = retrying(self.spec.retries, attempt, self.tally.notice)
+                self.tally.landed(landed)
+        except Exception as error:
+            if self.around.stop.asked and not isinstance(error, OutcomeUnknown | LeaseError):
+                # It did not land, and nobody works on it any more: nothing is left for the next run to find out.
+                self.committer.abandon(state, self.keeper.current)
+                self.around.stop.check()
+            raise
         return self.committer.record(state, intent, landed, self.keeper.current)
+
+    def _attempt(self, spark: SparkSession, state: PipelineState, intent: Intent, rows: int | None) -> Landed:
+        """The same batch id and ordinal each time, from a snapshot of its own."""
+        request = ReadRequest(self.cursor, intent.after, intent.until, rows)
+        with self.around.stop.cutting_short(spark.interruptAll), self.source.snapshot() as snapshot:
+            batch = self.source.read(spark, request, snapshot)
+            batch = shape(batch, self.spec, self.table, self.cursor, self.around.root)
+            batch = with_provenance(batch, self.spec, intent.batch, self.around.now())
+            self.keeper.check()
+            order = landing_cursor(self.spec, self.cursor)
+            return self.committer.load(spark, batch, state, intent, order, self.keeper.current)
 
     def _spark(self, rows: int | None) -> SparkSession:
         """Started when the first slice needs it, one for the run."""
@@ -98,3 +127,8 @@ class Loader:
                 expected = rows if self.tally.plan is None else self.tally.plan.rows
                 self.session = self.around.spark(expected, self.tally.notice)
         return self.session
+
+
+def next_ordinal(state: PipelineState, target: TargetState) -> int:
+    """Above everything that the target would skip, commits that a restore undid included."""
+    return max(target.top_ordinal, 0 if state.head is None else state.head.ordinal) + 1

@@ -55,6 +55,23 @@ def plan_run(spec: PipelineSpec, state: PipelineState, look: Look, *, full_refre
     )
 
 
+def plan_backfill(spec: PipelineSpec, after: Position | None, until: Position, rows: int) -> RunPlan:
+    """A range below the mark, whatever it held. In append it is one commit, also where the source has no row left."""
+    append = spec.target.mode == "append"
+    return RunPlan(
+        pipeline=spec.name,
+        after=after,
+        proven=until,
+        until=until,
+        rows=rows,
+        rows_ahead=0,
+        rows_waiting=0,
+        slices=1 if append else max(1, ceil(rows / spec.batch_rows)),
+        guarantee=Guarantee("exact"),
+        nothing_new=rows == 0 and not append,
+    )
+
+
 def _furthest(look: Look) -> Position | None:
     """Beyond the last visible row, or the bound when no row lies above it."""
     if look.proven is not None and look.rows == look.rows_proven:

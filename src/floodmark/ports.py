@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,7 +14,7 @@ from floodmark.model.ledger import Ahead, PendingLook, PipelineState
 from floodmark.model.outcome import Landed, Load, RunRecord, TargetState
 from floodmark.model.plan import Look
 from floodmark.model.position import Position
-from floodmark.model.table import Cursor, TableInfo
+from floodmark.model.table import Cursor, TableInfo, TableName
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,7 +47,7 @@ class Source(Protocol):
     """One table of one database. All methods but `read` work without Spark, over the database's own driver, read-only.
 
     Errors are SourceError (or ConfigError for what the file declares wrongly) and name table, column and what exists
-    instead. A method that failed may be called again.
+    instead; `transient` where a moment later it may work. A method that failed may be called again.
     """
 
     def describe(self) -> TableInfo:
@@ -55,6 +55,9 @@ class Source(Protocol):
 
     def count_nulls(self, columns: Sequence[str]) -> int:
         """Rows with a NULL in any of these columns."""
+
+    def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
+        """Rows with a cursor in `[after, until)`."""
 
     def look(self, request: LookRequest) -> Look:
         """Bound first, then writers, then what is visible. Every row committed before the call is in the extent."""
@@ -70,6 +73,22 @@ class Source(Protocol):
         """Lazy; runs when the target loads it. Filters and columns are pushed down."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class ListsTables(Protocol):
+    """A source whose database says which tables it has: what wildcards need."""
+
+    def list_tables(self) -> list[TableName]:
+        """Tables that may be read; no views."""
+
+
+@runtime_checkable
+class LooksThroughSpark(Protocol):
+    """A source that has no driver but Java's: even a look starts Spark."""
+
+    def attach(self, spark: Callable[[], SparkSession]) -> None:
+        """Before anything else is asked of it."""
 
 
 class ChangeStrategy(Protocol):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floodmark import config
+from floodmark.backfill import Backfill, Range
 from floodmark.errors import ConfigError
 from floodmark.lease import standing, this_process
 from floodmark.loader import Surroundings
@@ -19,10 +20,14 @@ from floodmark.model.ledger import PipelineState, gaps
 from floodmark.model.outcome import Health, PipelineStatus, RunRecord, RunResult, TargetState
 from floodmark.model.plan import RunPlan
 from floodmark.model.spec import ConnectionOptions, PipelineSpec, ProjectSpec, SparkSpec
-from floodmark.ports import EventSink, StateStore, SupportsHistory, SupportsLeases, Target
+from floodmark.model.window import MAIN
+from floodmark.ports import EventSink, LooksThroughSpark, Source, StateStore, SupportsHistory, SupportsLeases, Target
+from floodmark.preflight import Preflight
 from floodmark.registry import Registry
 from floodmark.runner import Runner
+from floodmark.stop import Stop
 from floodmark.stores import create_state_store
+from floodmark.wildcard import Wildcards
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +48,8 @@ class Project:
         self._root = Path(spec.root)
         self._store: StateStore | None = None
         self._spark: SparkSession | None = None
+        self._stop = Stop()
+        self._wildcards = Wildcards(self._source)
 
     # -- running --------------------------------------------------------------------------------------------------
 
@@ -59,7 +66,7 @@ class Project:
         sink: EventSink | None = None,
     ) -> RunResult:
         """Moves what changed. What goes wrong is in the result: `success`, `errors`, `failure`."""
-        return self._runner(name).run(sink or Silent(), full_refresh=full_refresh, max_slices=max_slices)
+        return self._runner(name, sink).run(full_refresh=full_refresh, max_slices=max_slices)
 
     def run_until_complete(
         self,
@@ -79,6 +86,34 @@ class Project:
                 break
         return total
 
+    def backfill(
+        self,
+        name: str,
+        after: object | None = None,
+        until: object | None = None,
+        *,
+        sink: EventSink | None = None,
+    ) -> RunResult:
+        """Loads `[after, until)` again without moving the mark; None is the beginning, or the mark."""
+        return Backfill(self._preflight(name), self._around(), sink or Silent()).run(Range(after, until))
+
+    def plan_backfill(self, name: str, after: object | None = None, until: object | None = None) -> RunPlan:
+        """What a backfill would do now; starts no Spark."""
+        return Backfill(self._preflight(name), self._around(), Silent()).plan(Range(after, until))
+
+    def stop(self) -> None:
+        """Ends what runs in other threads: its slice is given up, or committed if it was about to be. For good: load
+        the project again to run again."""
+        self._stop.ask()
+
+    def abort(self) -> None:
+        """Ends the Spark that this project started, and with it whatever runs on it."""
+        self.stop()
+        if self._spark is not None:
+            from floodmark.spark import stop_session
+
+            stop_session(self._spark)
+
     async def run_async(self, name: str, **options: Any) -> RunResult:
         """The same in a thread, for callers with an event loop."""
         return await asyncio.to_thread(self.run, name, **options)
@@ -86,11 +121,14 @@ class Project:
     # -- looking --------------------------------------------------------------------------------------------------
 
     def names(self, patterns: Sequence[str] = ()) -> list[str]:
-        """Pipelines by name or wildcard, in the file's order; all of them without a pattern."""
+        """Pipelines by name or wildcard, in the file's order; all of them without a pattern. Where `source.tables`
+        stands for many, it takes the database to know them."""
+        self.spec = self._wildcards.expand(self.spec, patterns)
         known = list(self.spec.pipelines)
         chosen: list[str] = []
         for pattern in patterns or ["*"]:
-            found = [name for name in known if name == pattern or fnmatchcase(name, pattern)]
+            parents = self._wildcards.parent
+            found = [n for n in known if pattern in (n, parents(n)) or fnmatchcase(n, pattern)]
             if not found:
                 close = get_close_matches(pattern, known, n=1)
                 guess = f"did you mean {close[0]}? " if close else ""
@@ -99,7 +137,8 @@ class Project:
         return [name for name in known if name in chosen]
 
     def status(self, name: str) -> PipelineStatus:
-        state, runs = self.state(name), self.history(name)
+        state = self.state(name)
+        runs = [run for run in self.history(name) if run.lane == MAIN]
         last = runs[0] if runs else None
         mark = None if state is None else state.mark
         health: Health = (
@@ -120,7 +159,7 @@ class Project:
     def _is_running(self, name: str) -> bool:
         if not isinstance(self.store, SupportsLeases):
             return False
-        held = self.store.holder(self._target(name).resource)
+        held = self.store.holder(self._target(self._pipeline(name)).resource)
         return held is not None and standing(held.owner, this_process("", datetime.now(UTC))) != "gone"
 
     def history(self, name: str, limit: int = 20) -> list[RunRecord]:
@@ -132,6 +171,8 @@ class Project:
     @property
     def store(self) -> StateStore:
         if self._store is None:
+            if "target" in str(self.spec.state):
+                self.names()  # that store asks the targets, so it has to know every one
             self._store = create_state_store(
                 self.spec.state,
                 root=self._root,
@@ -168,23 +209,33 @@ class Project:
     def _pipeline(self, name: str) -> PipelineSpec:
         return self.spec.pipelines[self.names([name])[0]]
 
-    def _runner(self, name: str) -> Runner:
-        spec = self._pipeline(name)
-        connection = self.spec.connections[spec.source.connection]
-        source = self._component("source", connection, spec)
+    def _runner(self, name: str, sink: EventSink | None = None) -> Runner:
+        return Runner(self._preflight(name), self._around(), sink or Silent())
+
+    def _preflight(self, name: str) -> Preflight:
+        spec = self._wildcards.resolved(self._pipeline(name))
+        source = self._source(spec)
         change = self._registry.get("change", spec.change.by)(spec.change, spec.at)
-        around = Surroundings(
+        return Preflight(spec, source, change, self._target(spec), self.store)
+
+    def _around(self) -> Surroundings:
+        return Surroundings(
             root=self._root,
             spark=self._session,
             now=lambda: datetime.now(UTC),
             new_id=lambda: uuid.uuid4().hex[:16],
             secrets=self.spec.secrets,
             lease_ttl=self.spec.lease_ttl,
+            stop=self._stop,
         )
-        return Runner(spec, source, change, self._target(name), self.store, around)
 
-    def _target(self, name: str) -> Target:
-        spec = self._pipeline(name)
+    def _source(self, spec: PipelineSpec) -> Source:
+        source: Source = self._component("source", self.spec.connections[spec.source.connection], spec)
+        if isinstance(source, LooksThroughSpark):
+            source.attach(lambda: self._session(None, lambda _: None))
+        return source
+
+    def _target(self, spec: PipelineSpec) -> Target:
         target: Target = self._component("target", self.spec.connections[spec.target.connection], spec)
         return target
 
@@ -198,8 +249,11 @@ class Project:
             )
         return self._registry.get(kind, connection.type)(connection, spec, self._root)
 
+    def _java(self, connection: ConnectionOptions) -> list[str]:
+        return [str(self._root / need) if need.endswith(".jar") else need for need in connection.java]
+
     def _inspect(self, name: str) -> TargetState:
-        return self._target(name).inspect(deep=True)
+        return self._target(self._pipeline(name)).inspect(deep=True)
 
     def _session(self, rows: int | None, tell: Callable[[str], None]) -> SparkSession:
         """One Spark for the project, a session of its own for each run: settings must not leak between them."""
@@ -212,7 +266,7 @@ class Project:
                 session.conf.set(name, value)
             return session
         if self._spark is None:
-            needs = {connection.type for connection in self.spec.connections.values()}
+            needs = dict.fromkeys(need for c in self.spec.connections.values() for need in self._java(c))
             log_file = self._root / ".floodmark" / "logs" / "spark.log"
             self._spark = open_session(self.spec.spark, needs=needs, log_file=log_file, rows=rows, tell=tell)
         return own_session(self._spark)

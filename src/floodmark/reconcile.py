@@ -3,7 +3,7 @@ the ways out. It never just goes on. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,9 +136,10 @@ def _adopt(spec: PipelineSpec, state: PipelineState | None, target: TargetState)
 def _check_identity(spec: PipelineSpec, known: dict[str, Any]) -> None:
     """Under another key or cursor the windows of the ledger mean nothing."""
     wanted = spec.identity
-    paths = {"source": "source.table", "change": "change", "target": "target.table", "keys": "target.keys"}
+    source = "source.table" if spec.source.query is None else "source.query"
+    paths = {"source": source, "change": "change", "target": "target.table", "keys": "target.keys"}
     for name, value in wanted.items():
-        if name in known and known[name] != value:
+        if name in known and _renamed(known[name], spec.target.renames) != _renamed(value, spec.target.renames):
             raise Refused(
                 f"`{paths.get(name, f'target.{name}')}` was {_shown(known[name])} when this pipeline was loaded "
                 f"and is {_shown(value)} now",
@@ -150,6 +151,15 @@ def _check_identity(spec: PipelineSpec, known: dict[str, Any]) -> None:
                     "give the pipeline another name and target, and keep the old one",
                 ),
             )
+
+
+def _renamed(value: Any, renames: Mapping[str, str]) -> Any:
+    """A key or cursor under its new name is the same one."""
+    if isinstance(value, dict):
+        return {key: _renamed(inner, renames) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [renames.get(name, name) for name in value]
+    return value
 
 
 def _shown(value: object) -> str:

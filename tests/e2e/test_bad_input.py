@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.lab import Lab
+from tests.mariadb import MariadbServer
 from tests.services import PostgresServer, free_port, run_cli
 
 PASSWORD = "s3cret-pw"
@@ -147,3 +148,60 @@ def test_a_target_folder_that_can_not_be_written_is_known_before_anything_is_rea
 def test_zones_and_stores_are_checked_offline(world: Lab, old: str, new: str, words: str) -> None:
     edit(world, old, new)
     assert words in said_by(world, 2, "validate")
+
+
+@pytest.fixture
+def my_world(tmp_path: Path, my_db: str) -> Lab:
+    lab = Lab(tmp_path / "project", "mariadb", my_db)
+    lab.fill(3)
+    lab.write()
+    return lab
+
+
+def test_a_misspelt_table_or_database_on_mariadb(my_world: Lab) -> None:
+    line = edit(my_world, "table: orders}", "table: ordrs}")
+    text = said_by(my_world, 2, "plan")
+    assert "there is no table ordrs" in text
+    assert f"floodmark.yml:{line}" in text
+    assert "did you mean orders?" in text
+    edit(my_world, "table: ordrs}", "table: shp.orders}")
+    assert "there is no table shp.orders" in said_by(my_world, 2, "plan")
+
+
+def test_a_misspelt_column_or_one_of_the_wrong_type_on_mariadb(my_world: Lab) -> None:
+    edit(my_world, "column: updated_at", "column: Updated_At")
+    assert "did you mean updated_at?" in said_by(my_world, 2, "plan")
+    edit(my_world, "column: Updated_At", "column: id")
+    assert 'column "id" of orders is bigint(20), not a timestamp' in said_by(my_world, 2, "plan")
+
+
+def test_a_wrong_password_host_or_database_on_mariadb(my_world: Lab, mariadb: MariadbServer) -> None:
+    edit(my_world, f":{PASSWORD}@", ":wr0ng-secret@")
+    text = said_by(my_world, 1)
+    assert "Access denied for user 'floodmark'" in text
+    assert f"127.0.0.1:{mariadb.port}" in text
+    assert "floodmark.yml:" in text
+    assert "wr0ng-secret" not in text
+    edit(my_world, f"wr0ng-secret@127.0.0.1:{mariadb.port}", f"{PASSWORD}@127.0.0.1:{free_port()}")
+    assert "can't connect to MySQL at 127.0.0.1" in said_by(my_world, 1, "plan")
+
+
+def test_a_query_that_fails_is_shown_with_its_line(world: Lab) -> None:
+    line = edit(world, "table: orders}", 'query: "select * from ordrs"}')
+    text = said_by(world, 2, "plan")
+    assert 'the query fails: relation "ordrs" does not exist' in text
+    assert f"floodmark.yml:{line}" in text
+
+
+def test_a_query_that_fails_on_mariadb_is_shown_with_its_line(my_world: Lab) -> None:
+    line = edit(my_world, "table: orders}", 'query: "selct 1"}')
+    text = said_by(my_world, 2, "plan")
+    assert "the query fails: You have an error in your SQL syntax" in text
+    assert f"floodmark.yml:{line}" in text
+
+
+def test_a_source_is_a_table_or_a_query_or_a_pattern(world: Lab) -> None:
+    line = edit(world, "table: orders}", 'table: orders, query: "select 1"}')
+    text = said_by(world, 2, "validate")
+    assert "set one of `table`, `query` and `tables`, not table and query" in text
+    assert f"floodmark.yml:{line}" in text

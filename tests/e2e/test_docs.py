@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 import runpy
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.lab import Lab, ok
+from tests.h2 import H2Shop
+from tests.lab import Kind, Lab, ok
 
 from floodmark.project import declare, load, validate
+from floodmark.sources.mysql_types import listed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(p for folder in ("sources", "changes", "targets") for p in (ROOT / "docs" / folder).glob("*.md"))
+FOLDERS = ("sources", "changes", "targets", "shaping")
+PAGES = sorted(page for folder in FOLDERS for page in (ROOT / "docs" / folder).glob("*.md") if page.stem != "jdbc")
 
 
 def example(page: Path) -> str:
@@ -25,15 +32,39 @@ def test_the_example_of_a_page_runs(
 ) -> None:
     text = example(page)
     spark = request.getfixturevalue("spark")
-    on_postgres = "type: postgres" in text
-    url = request.getfixturevalue("pg_db") if on_postgres else ""
-    lab = Lab(tmp_path / "project", "postgres" if on_postgres else "sqlite", url, spark)
+    kind: Kind = "postgres" if "type: postgres" in text else "mariadb" if "type: mysql" in text else "sqlite"
+    database = {"postgres": "pg_db", "mariadb": "my_db"}.get(kind)
+    url = request.getfixturevalue(database) if database else ""
+    lab = Lab(tmp_path / "project", kind, url, spark)
     lab.fill(3)
     monkeypatch.setenv("SHOP_URL", url)
+    monkeypatch.setenv("THE_SALT", "pepper")
     path = lab.root / "floodmark.yml"
     path.write_text(text)
-    ok(load(path, spark=spark).run("orders"))
-    lab.assert_equal()
+    project = load(path, spark=spark)
+    for name in project.names():
+        ok(project.run(name))
+    if page.stem == "columns":
+        assert sorted(lab.target_columns()) == ["order_id", "updated_at", "val"]
+    else:
+        lab.assert_equal()
+
+
+def test_the_example_of_the_jdbc_page_runs(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = H2Shop(tmp_path, spark)
+    shop.fill(1, 3)
+    monkeypatch.setenv("SHOP_URL", shop.url)
+    path = tmp_path / "floodmark.yml"
+    path.write_text(example(ROOT / "docs" / "sources" / "jdbc.md"))
+    assert ok(load(path, spark=spark).run("orders")).rows.inserted == 3
+    assert [row[0] for row in shop.target()] == [1, 2, 3]
+
+
+def test_the_mysql_page_lists_the_types_as_they_are() -> None:
+    rows = [f"| {name} | {spark} | {note} |".replace("|  |", "| |") for name, spark, note in listed()]
+    assert "\n".join(rows) in (ROOT / "docs" / "sources" / "mysql.md").read_text()
 
 
 def test_the_readme_example_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

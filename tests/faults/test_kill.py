@@ -40,10 +40,7 @@ WITH_SPARK = [
 @pytest.fixture(params=["append", "upsert"])
 def world(request: pytest.FixtureRequest, pg_lab: Lab) -> tuple[Lab, str]:
     """A first load of three slices; the upsert table has rows at and above the mark as well."""
-    pg_lab.execute(
-        "INSERT INTO orders SELECT i, 'v' || i, timestamptz '2026-01-01 10:00:00+00' + i * interval '1 second' "
-        "FROM generate_series(1, 30) i"
-    )
+    pg_lab.series(30, "2026-01-01 10:00:00", "1 second")
     pg_lab.write(mode=request.param, batch_rows=10)
     return pg_lab, request.param
 
@@ -55,6 +52,26 @@ def fault_of(step: str) -> str:
 @pytest.mark.parametrize("step", BEFORE_SPARK + WITH_SPARK)
 def test_killed_at_a_step_and_run_again(world: tuple[Lab, str], step: str) -> None:
     lab, mode = world
+    assert_killed_and_mended(lab, mode, step)
+
+
+@pytest.mark.parametrize(
+    ("mode", "step"),
+    [
+        ("append", "source.next_cut:after"),
+        ("upsert", "source.read:after"),
+        ("append", "target.load:before=kill@1.5"),
+        ("append", "target.load#2:after"),
+        ("upsert", "store.save#2:before"),
+    ],
+)
+def test_killed_while_reading_from_mariadb_and_run_again(my_lab: Lab, mode: str, step: str) -> None:
+    my_lab.series(30, "2026-01-01 10:00:00", "1 second")
+    my_lab.write(mode=mode, batch_rows=10)
+    assert_killed_and_mended(my_lab, mode, step)
+
+
+def assert_killed_and_mended(lab: Lab, mode: str, step: str) -> None:
     killed = run_faulty(fault_of(step), "run", "orders", cwd=lab.root)
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
     project = lab.project(mode=mode, batch_rows=10)

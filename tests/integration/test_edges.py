@@ -47,13 +47,13 @@ def test_a_changed_declaration_under_existing_state_is_refused(
         project.plan("orders")
 
 
-def test_a_full_refresh_takes_the_new_declaration_on(pg_lab: Lab) -> None:
-    pg_lab.fill(3)
-    ok(pg_lab.project().run("orders"))
-    pg_lab.execute("DELETE FROM orders WHERE id = 2")
-    project = pg_lab.project(target="{connection: lake, table: orders, mode: upsert, keys: [id, val]}")
+def test_a_full_refresh_takes_the_new_declaration_on(server_lab: Lab) -> None:
+    server_lab.fill(3)
+    ok(server_lab.project().run("orders"))
+    server_lab.execute("DELETE FROM orders WHERE id = 2")
+    project = server_lab.project(target="{connection: lake, table: orders, mode: upsert, keys: [id, val]}")
     assert ok(project.run("orders", full_refresh=True)).rows.inserted == 2
-    pg_lab.assert_equal()
+    server_lab.assert_equal()
     assert ok(project.run("orders")).nothing_new
 
 
@@ -78,21 +78,21 @@ def test_a_full_load_that_failed_is_done_once_by_the_next_run(pg_lab: Lab) -> No
     assert (result.rows.inserted, result.slices) == (2, 1)
 
 
-def test_a_reset_in_append_replaces_what_it_loads_again(pg_lab: Lab) -> None:
+def test_a_reset_in_append_replaces_what_it_loads_again(server_lab: Lab) -> None:
     """Reset means: read these rows again. Doubling them would not be what anybody meant."""
-    pg_lab.fill(30)
-    project = pg_lab.project(mode="append", batch_rows=12)
+    server_lab.fill(30)
+    project = server_lab.project(mode="append", batch_rows=12)
     ok(project.run("orders"))
-    pg_lab.execute("UPDATE orders SET val = 'corrected' WHERE id >= 20")
-    pg_lab.fill(3, start=31)
+    server_lab.execute("UPDATE orders SET val = 'corrected' WHERE id >= 20")
+    server_lab.fill(3, start=31)
     state = project.reset("orders", "15")
     assert str(state.mark) == "15"
     result = ok(project.run("orders"))
     assert result.rows.inserted == 19
-    pg_lab.assert_equal()
+    server_lab.assert_equal()
     project.reset("orders")
     ok(project.run("orders"))
-    pg_lab.assert_equal()
+    server_lab.assert_equal()
 
 
 def test_a_reset_over_a_commit_that_nobody_recorded_stands(pg_lab: Lab) -> None:
@@ -118,39 +118,39 @@ def test_a_clustered_table_keeps_its_layout_through_a_full_refresh(pg_lab: Lab) 
     pg_lab.assert_equal()
 
 
-def test_a_mark_set_forward_leaves_a_gap_that_status_shows(pg_lab: Lab) -> None:
-    pg_lab.fill(10)
-    project = pg_lab.project(mode="append")
+def test_a_mark_set_forward_leaves_a_gap_that_status_shows(server_lab: Lab) -> None:
+    server_lab.fill(10)
+    project = server_lab.project(mode="append")
     ok(project.run("orders"))
-    pg_lab.fill(20, start=11)
+    server_lab.fill(20, start=11)
     project.set_mark("orders", "21")
     assert ok(project.run("orders")).rows.inserted == 10
-    assert {row[0] for row in pg_lab.target_rows()} == {*range(1, 11), *range(21, 31)}
+    assert {row[0] for row in server_lab.target_rows()} == {*range(1, 11), *range(21, 31)}
     assert project.status("orders").gaps == 1
 
 
-def test_a_first_run_can_start_at_a_position(pg_lab: Lab) -> None:
-    pg_lab.fill(10)
-    project = pg_lab.project(mode="append", change="{by: sequence, column: id, start: 6, delay: 0s}")
+def test_a_first_run_can_start_at_a_position(server_lab: Lab) -> None:
+    server_lab.fill(10)
+    project = server_lab.project(mode="append", change="{by: sequence, column: id, start: 6, delay: 0s}")
     plan = project.plan("orders")
     assert (plan.rows, plan.first) == (5, True)
     assert ok(project.run("orders")).rows.inserted == 5
 
 
-def test_null_cursors_fail_with_their_count_or_are_left_out(pg_lab: Lab) -> None:
-    pg_lab.execute("ALTER TABLE orders ALTER updated_at DROP NOT NULL")
-    pg_lab.fill(2)
-    pg_lab.execute("INSERT INTO orders VALUES (3, 'x', NULL), (4, 'y', NULL)")
-    result = pg_lab.project().run("orders")
+def test_null_cursors_fail_with_their_count_or_are_left_out(server_lab: Lab) -> None:
+    server_lab.make_nullable()
+    server_lab.fill(2)
+    server_lab.execute("INSERT INTO orders VALUES (3, 'x', NULL), (4, 'y', NULL)")
+    result = server_lab.project().run("orders")
     assert "2 rows of orders have no updated_at" in result.errors[0]
-    project = pg_lab.project(change="{by: timestamp, column: updated_at, nulls: skip, delay: 0s}")
+    project = server_lab.project(change="{by: timestamp, column: updated_at, nulls: skip, delay: 0s}")
     assert ok(project.run("orders")).rows.inserted == 2
 
 
-def test_a_null_in_a_key_stops_the_load_before_its_commit(pg_lab: Lab) -> None:
-    pg_lab.execute("ALTER TABLE orders ADD COLUMN code text")
-    pg_lab.execute("INSERT INTO orders VALUES (1, 'a', '2026-01-01', 'k'), (2, 'b', '2026-01-01', NULL)")
-    project = pg_lab.project(target="{connection: lake, table: orders, mode: upsert, keys: [code]}")
+def test_a_null_in_a_key_stops_the_load_before_its_commit(server_lab: Lab) -> None:
+    server_lab.execute("ALTER TABLE orders ADD COLUMN code text")
+    server_lab.execute("INSERT INTO orders VALUES (1, 'a', '2026-01-01', 'k'), (2, 'b', '2026-01-01', NULL)")
+    project = server_lab.project(target="{connection: lake, table: orders, mode: upsert, keys: [code]}")
     result = project.run("orders")
     assert "a row has NULL in key column code" in result.errors[0]
     assert project.state("orders").mark is None  # type: ignore[union-attr]
@@ -162,8 +162,10 @@ def test_a_position_that_does_not_fit_the_cursor_is_refused(pg_lab: Lab) -> None
         project.set_mark("orders", "tomorrow")
 
 
-def test_a_key_twice_in_a_batch_keeps_the_newest(pg_lab: Lab) -> None:
-    pg_lab.execute("ALTER TABLE orders DROP CONSTRAINT orders_pkey")
-    pg_lab.insert((1, "old", "2026-01-01 10:00:00"), (1, "new", "2026-01-01 10:00:01"), (2, "b", "2026-01-01 10:00:00"))
-    assert ok(pg_lab.project().run("orders")).rows.inserted == 2
-    assert [row[:2] for row in pg_lab.target_rows()] == [(1, "new"), (2, "b")]
+def test_a_key_twice_in_a_batch_keeps_the_newest(server_lab: Lab) -> None:
+    server_lab.drop_key()
+    server_lab.insert(
+        (1, "old", "2026-01-01 10:00:00"), (1, "new", "2026-01-01 10:00:01"), (2, "b", "2026-01-01 10:00:00")
+    )
+    assert ok(server_lab.project().run("orders")).rows.inserted == 2
+    assert [row[:2] for row in server_lab.target_rows()] == [(1, "new"), (2, "b")]

@@ -12,13 +12,13 @@ from floodmark.project import Project
 
 
 @pytest.fixture
-def loaded(pg_lab: Lab) -> tuple[Lab, Project]:
+def loaded(server_lab: Lab) -> tuple[Lab, Project]:
     """Three commits: ids 1-10, 11-20, 21-30."""
-    project = pg_lab.project(mode="append")
+    project = server_lab.project(mode="append")
     for start in (1, 11, 21):
-        pg_lab.fill(10, start=start)
+        server_lab.fill(10, start=start)
         assert ok(project.run("orders")).rows.inserted == 10
-    return pg_lab, project
+    return server_lab, project
 
 
 def refused(project: Project, words: str) -> str:
@@ -116,15 +116,14 @@ def test_an_older_copy_of_the_state_takes_over_what_the_target_holds(pg_lab: Lab
 
 
 @pytest.mark.parametrize("mode", ["append", "upsert"])
-def test_deleted_state_is_rebuilt_from_the_target(pg_lab: Lab, mode: str) -> None:
-    project = pg_lab.project(mode=mode, batch_rows=5)
-    pg_lab.fill(12)
-    pg_lab.execute("UPDATE orders SET updated_at = updated_at + id * interval '1 second'")
+def test_deleted_state_is_rebuilt_from_the_target(server_lab: Lab, mode: str) -> None:
+    project = server_lab.project(mode=mode, batch_rows=5)
+    server_lab.series(12, "2026-01-01 10:00:00", "1 second")
     ok(project.run("orders"))
     before = project.store.get("orders")
     assert before is not None
     assert project.store.delete("orders")
-    pg_lab.fill(1, "2026-01-02 10:00:00", start=13)
+    server_lab.fill(1, "2026-01-02 10:00:00", start=13)
     result = ok(project.run("orders"))
     assert result.rows.inserted == 1
     assert "the state was rebuilt from the target" in result.notices
@@ -133,7 +132,7 @@ def test_deleted_state_is_rebuilt_from_the_target(pg_lab: Lab, mode: str) -> Non
     assert after.head is not None
     assert before.head is not None
     assert after.head.ordinal == before.head.ordinal + 1
-    pg_lab.assert_equal()
+    server_lab.assert_equal()
 
 
 def test_a_target_with_rows_and_no_known_window_is_refused(pg_lab: Lab) -> None:
@@ -148,14 +147,14 @@ def test_a_target_with_rows_and_no_known_window_is_refused(pg_lab: Lab) -> None:
     pg_lab.assert_equal()
 
 
-def test_state_in_the_target_needs_no_store(pg_lab: Lab) -> None:
+def test_state_in_the_target_needs_no_store(server_lab: Lab) -> None:
     """`state: target:` — the target's own commits are the ledger, and recognise a quiet source."""
-    pg_lab.state = "'target:'"
+    server_lab.state = "'target:'"
     for start in (1, 11):
-        project = pg_lab.project()
-        pg_lab.fill(10, start=start)
+        project = server_lab.project()
+        server_lab.fill(10, start=start)
         assert ok(project.run("orders")).rows.inserted == 10
         assert ok(project.run("orders")).nothing_new
-    pg_lab.assert_equal()
-    assert not (pg_lab.root / "state.db").exists()
+    server_lab.assert_equal()
+    assert not (server_lab.root / "state.db").exists()
     assert project.status("orders").mark is not None

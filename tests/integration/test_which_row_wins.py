@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from tests.lab import Lab, ok
 
 from floodmark.model.position import Position
@@ -44,20 +46,21 @@ def test_a_row_updated_between_two_slices_of_a_first_load_is_there_once_and_newe
     lab.assert_equal()
 
 
-def test_rows_read_again_are_neither_rewritten_nor_counted(pg_lab: Lab) -> None:
-    pg_lab.fill(10, "2026-01-01 10:00:00")
-    project = pg_lab.project()
+def test_rows_read_again_are_neither_rewritten_nor_counted(server_lab: Lab) -> None:
+    server_lab.fill(10, "2026-01-01 10:00:00")
+    project = server_lab.project()
     ok(project.run("orders"))
-    pg_lab.insert((11, "new", "2026-01-01 10:00:01"))
+    server_lab.insert((11, "new", "2026-01-01 10:00:01"))
     project.reset("orders", "2026-01-01 10:00:00")
     result = ok(project.run("orders"))
     assert (result.rows.read, result.rows.updated, result.rows.inserted) == (11, 0, 1)
 
 
-def test_rows_above_the_bound_are_loaded_ahead_and_the_mark_waits(pg_lab: Lab) -> None:
+def test_rows_above_the_bound_are_loaded_ahead_and_the_mark_waits(server_lab: Lab) -> None:
     """Delayed by an hour: what is younger is loaded at once, and read again until it is old enough."""
-    project = pg_lab.project(change="{by: timestamp, column: updated_at, delay: 1h}")
-    pg_lab.execute("INSERT INTO orders SELECT i, 'v', now() - i * interval '20 minutes' FROM generate_series(1, 6) i")
+    project = server_lab.project(change="{by: timestamp, column: updated_at, delay: 1h}")
+    now = datetime.now(UTC)
+    server_lab.insert(*((i, "v", f"{now - i * timedelta(minutes=20):%Y-%m-%d %H:%M:%S.%f}") for i in range(1, 7)))
     result = ok(project.run("orders"))
     assert result.rows.inserted == 6
     assert str(result.guarantee) == "delayed 1h"
@@ -70,14 +73,14 @@ def test_rows_above_the_bound_are_loaded_ahead_and_the_mark_waits(pg_lab: Lab) -
     assert mark.precedes(ahead.until)
     again = ok(project.run("orders"))
     assert again.nothing_new, "rows loaded ahead are recognised without Spark"
-    waited = pg_lab.project(change="{by: timestamp, column: updated_at, delay: 30m}")
+    waited = server_lab.project(change="{by: timestamp, column: updated_at, delay: 30m}")
     assert ok(waited.run("orders")).nothing_new
     moved = waited.store.get("orders")
     assert moved is not None
     assert moved.mark is not None
     assert mark.precedes(moved.mark), "seen again unchanged and proven by now: the mark moves without a load"
     assert moved.head == state.head
-    pg_lab.execute("UPDATE orders SET val = 'late' WHERE id = 1")
-    pg_lab.execute("INSERT INTO orders SELECT 7, 'a late commit', now() - interval '30 minutes'")
+    server_lab.execute("UPDATE orders SET val = 'late' WHERE id = 1")
+    server_lab.insert((7, "a late commit", f"{now - timedelta(minutes=30):%Y-%m-%d %H:%M:%S.%f}"))
     ok(project.run("orders"))
-    pg_lab.assert_equal()
+    server_lab.assert_equal()

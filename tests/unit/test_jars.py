@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import os
 import urllib.error
+import zipfile
 from email.message import Message
 from pathlib import Path
 
@@ -120,7 +121,24 @@ def test_needs_are_merged_and_an_unknown_one_is_named(acme: Jar, tmp_path: Path)
     assert jars_for([], cache=tmp_path, fetch=offline) == []
     with pytest.raises(ConfigError, match="'oracle'") as caught:
         jars_for(["oracle"], cache=tmp_path)
-    assert "delta, postgres, sqlite" in (caught.value.hint or "")
+    assert "delta, mariadb, mysql, postgres, sqlite" in (caught.value.hint or "")
+
+
+def test_a_jar_of_the_users_own_is_a_path_or_a_coordinate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FLOODMARK_MAVEN_URL", raising=False)
+    own = tmp_path / "driver.jar"
+    with zipfile.ZipFile(own, "w") as jar:
+        jar.writestr("Driver.class", "x")
+    repository = Repository(own.read_bytes())
+    cache = tmp_path / "cache"
+    found = jars_for([str(own), "org.acme:driver:2.0"], cache=cache, fetch=repository)
+    assert found == [own, cache / "driver-2.0.jar"]
+    assert repository.asked == ["https://repo1.maven.org/maven2/org/acme/driver/2.0/driver-2.0.jar"]
+    assert jars_for(["org.acme:driver:2.0"], cache=cache, fetch=offline) == [cache / "driver-2.0.jar"]
+    with pytest.raises(ConfigError, match="no jar's content"):
+        jars_for(["org.acme:cut:1"], cache=cache, fetch=Repository(own.read_bytes()[:-30]))
+    with pytest.raises(ConfigError, match=r"there is no jar .*missing\.jar"):
+        jars_for([str(tmp_path / "missing.jar")], cache=cache, fetch=offline)
 
 
 def test_a_cache_that_cannot_be_written_is_named(acme: Jar, tmp_path: Path) -> None:

@@ -10,19 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from floodmark.model.ledger import (
-    KEPT_WINDOWS,
     Ahead,
     Intent,
     PipelineState,
-    Window,
-    WindowState,
     begin,
-    fold,
     gaps,
     reset,
     settle,
 )
 from floodmark.model.position import Position
+from floodmark.model.window import KEPT_WINDOWS, Window, WindowState, fold
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 EMPTY = PipelineState(pipeline="orders")

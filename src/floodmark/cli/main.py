@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from floodmark import __version__
-from floodmark.cli import demo, plan, run, state, status, validate
+from floodmark.cli import backfill, demo, plan, run, state, status, validate
 from floodmark.cli.session import Session
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ app.command()(demo.demo)
 app.command()(validate.validate)
 app.command()(plan.plan)
 app.command()(run.run)
+app.command()(backfill.backfill)
 app.command()(status.status)
 app.command()(status.history)
 app.add_typer(state.app, name="state")

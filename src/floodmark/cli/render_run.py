@@ -10,6 +10,7 @@ from floodmark.cli.failure import error_document, first_words
 from floodmark.cli.figures import UNKNOWN, loaded_rows, show_count, show_position, show_rows, show_seconds
 from floodmark.cli.layout import Column, Row, Table
 from floodmark.cli.render_plan import position_form, show_window, waiting_text
+from floodmark.model.window import MAIN
 
 if TYPE_CHECKING:
     from floodmark.model.outcome import RunResult
@@ -34,11 +35,13 @@ def closing_lines(result: RunResult, *, appends: bool = False, shown: Sequence[s
     """For a run that went well. `shown` are notices that were printed while it ran."""
     lines = [f"! {result.pipeline}  {notice}" for notice in result.notices if notice not in shown]
     if result.nothing_new:
-        lines.append(f"✓ {result.pipeline}  nothing new (checked in {show_seconds(result.total_seconds)})")
+        nothing = "nothing new" if result.lane == MAIN else "no rows in this range"
+        lines.append(f"✓ {result.pipeline}  {nothing} (checked in {show_seconds(result.total_seconds)})")
     else:
         ends = [f"✓ {result.pipeline}  {rows_text(result, appends=appends)} in {show_seconds(result.total_seconds)}"]
         if result.mark is not None:
-            ends.append(f"mark {result.mark}")
+            stays = "mark" if result.lane == MAIN else "the mark stays at"
+            ends.append(f"{stays} {result.mark}")
         if result.version is not None:
             ends.append(f"version {result.version}")
         lines.append("   ".join(ends))
@@ -81,6 +84,7 @@ def result_document(result: RunResult) -> dict[str, Any]:
     return {
         "pipeline": result.pipeline,
         "run_id": result.run_id,
+        "lane": result.lane,
         "started_at": result.started_at.astimezone(UTC).isoformat(),
         "success": result.success,
         "nothing_new": result.nothing_new,

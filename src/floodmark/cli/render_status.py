@@ -10,6 +10,7 @@ from floodmark.cli.failure import error_document, first_words
 from floodmark.cli.figures import UNKNOWN, show_count, show_moment, show_position, show_seconds, show_span
 from floodmark.cli.layout import Column, Row, Table
 from floodmark.cli.render_plan import position_form
+from floodmark.model.window import MAIN
 
 if TYPE_CHECKING:
     from floodmark.model.ledger import PipelineState
@@ -121,7 +122,7 @@ def windows_table(state: PipelineState, now: datetime | None = None) -> Table:
     for window in reversed(state.windows):
         folded = f" and {window.folded:,} before it" if window.folded else ""
         cells = (
-            str(window.ordinal) if window.lane == "main" else f"{window.lane} {window.ordinal}",
+            str(window.ordinal) if window.lane == MAIN else f"{window.lane} {window.ordinal}",
             "loaded ahead" if window.state == "loaded" else window.state,
             _start(window.after),
             "whole table" if window.until is None else str(window.until),
@@ -163,6 +164,8 @@ def _notes(status: PipelineStatus) -> list[str]:
 
 
 def _window(record: RunRecord) -> str:
+    if record.lane != MAIN:
+        return f"backfill {_start(record.after)} → {show_position(record.until)}"
     if record.mark is None or record.nothing_new:
         return show_position(record.mark)
     return f"{_start(record.after)} → {record.mark}"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from types import FrameType
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +14,8 @@ from floodmark.cli.failure import exit_code_of_result
 from floodmark.cli.options import PROJECT_FILE, Debug, File, Json, Pipelines, Variables
 from floodmark.cli.plan import show_plans
 from floodmark.cli.session import Call, calling
+from floodmark.cli.stopping import stoppable
+from floodmark.errors import Stopped
 
 if TYPE_CHECKING:
     from floodmark.model.outcome import RunResult
@@ -55,7 +54,7 @@ def run(
     Exit codes: 0 done or nothing new; 1 a run failed; 2 usage or configuration; 3 another runner holds the pipeline.
     With several pipelines, all are run, and 1 comes before 2 before 3.
     """
-    with calling(ctx, json=json, debug=debug) as call, _ending_on_sigterm():
+    with calling(ctx, json=json, debug=debug) as call:
         project = call.open(file, var, master=master, remote=remote)
         names = project.names(pipelines or ())
         if dry_run:
@@ -77,13 +76,20 @@ def run_all(
 ) -> None:
     from floodmark.cli.render_run import result_document, summary_table
 
-    results = []
-    for name in names:
-        result = _run_one(call, project, name, until_complete, max_slices, full_refresh)
-        results.append(result)
-        call.session.results.append(result)
-        # A document after each, so that an interrupt still leaves what was done until then.
-        call.out.document([result_document(done) for done in results])
+    results: list[RunResult] = []
+
+    def each() -> None:
+        for name in names:
+            go = project.run_until_complete if until_complete else project.run
+            result = run_one(call, project, name, partial(go, name, max_slices=max_slices, full_refresh=full_refresh))
+            results.append(result)
+            call.session.results.append(result)
+            # A document after each, so that an interrupt still leaves what was done until then.
+            call.out.document([result_document(done) for done in results])
+            if isinstance(result.failure, Stopped):
+                return
+
+    stoppable(call, project, each)
     if len(results) > 1:
         call.out.line()
         call.out.table(summary_table(results))
@@ -92,16 +98,14 @@ def run_all(
         call.out.line("no pipelines in the project file")
 
 
-def _run_one(
-    call: Call, project: Project, name: str, until_complete: bool, max_slices: int | None, full_refresh: bool
-) -> RunResult:
+def run_one(call: Call, project: Project, name: str, go: Callable[..., RunResult]) -> RunResult:
+    """Shows it while it works, and what came of it."""
     from floodmark.cli.progress import progress_for
     from floodmark.cli.render_run import closing_lines
 
     sink = progress_for(call.out)
-    go = project.run_until_complete if until_complete else project.run
     try:
-        result = go(name, max_slices=max_slices, full_refresh=full_refresh, sink=sink)
+        result = go(sink=sink)
     except Exception as error:  # a run returns its failures; should one be raised, the other pipelines still run
         result = _failed(name, error)
     finally:
@@ -133,20 +137,3 @@ def _confirm(names: Sequence[str]) -> None:
     if sys.stdin.isatty() and sys.stderr.isatty():
         tables = ", ".join(names)
         typer.confirm(f"Load {tables} from the beginning and replace what the target holds?", abort=True, err=True)
-
-
-@contextmanager
-def _ending_on_sigterm() -> Iterator[None]:
-    """A container that is stopped gets a moment: with an exception the run can still let go of its lease."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -7,9 +7,17 @@ from dataclasses import replace
 from typing import get_args
 
 from floodmark.config.tree import Node
-from floodmark.model.spec import ChangeSpec, Options
+from floodmark.model.options import Options
+from floodmark.model.spec import ChangeSpec
 
-_EITHER_OR = (("column", "columns"), ("partition_by", "cluster_by"), ("sql", "python"))
+_EITHER_OR = (
+    ("column", "columns"),
+    ("partition_by", "cluster_by"),
+    ("sql", "python"),
+    ("table", "query", "tables"),
+    ("exclude", "table"),
+    ("exclude", "query"),
+)
 
 
 def with_defaults(pipeline: Node, defaults: Node | None) -> Node:
@@ -39,10 +47,10 @@ def _shut_out(above: Node, below: Node) -> Iterator[str]:
     # Another way of finding changes has options of its own: a timestamp's `start` means nothing to a sequence.
     if "by" in ours and "by" in theirs and ours["by"].value != theirs["by"].value:
         yield from theirs
-    for one, other in _EITHER_OR:
-        for mine, rival in ((one, other), (other, one)):
+    for group in _EITHER_OR:
+        for mine in group:
             if mine in ours and ours[mine].value is not None:
-                yield rival
+                yield from (rival for rival in group if rival != mine)
 
 
 def _fitting(change: Node, own: set[str]) -> Node:

@@ -67,7 +67,8 @@ class _Report:
     pipeline: str | None
 
     def tell(self, error: ValidationError) -> None:
-        found = [(follow(self.cls, detail["loc"]), detail) for detail in error.errors(include_url=False)]
+        told = [(follow(self.cls, detail["loc"]), detail) for detail in error.errors(include_url=False)]
+        found = [(spot, detail) for spot, detail in told if not self._beside_the_point(spot, detail, told)]
         misspelt = set(filter(None, (self._meant(spot) for spot, detail in found if _is_unknown(detail))))
         wrong: dict[Path, list[tuple[Spot, Any]]] = {}
         for spot, detail in found:
@@ -75,7 +76,9 @@ class _Report:
                 self._unknown(spot)
             elif detail["type"] == "missing":
                 # `tabel` is one mistake, not an unknown key and a missing one.
-                if spot.path not in misspelt:
+                if option := detail.get("ctx", {}).get("option"):
+                    self._missing((*spot.path, option), detail["ctx"]["about"])
+                elif spot.path not in misspelt:
                     self._missing(spot.path, spot.field.description if spot.field else None)
             elif detail["type"] == "union_tag_not_found":
                 self._missing((*spot.path, _tag_key(detail)), f"One of {', '.join(_tags(spot, detail))}.")
@@ -85,6 +88,15 @@ class _Report:
                 wrong.setdefault(trim(spot.path, self.root), []).append((spot, detail))
         for path, group in wrong.items():
             self._wrong(path, group)
+
+    def _beside_the_point(self, spot: Spot, detail: Any, told: Sequence[tuple[Spot, Any]]) -> bool:
+        """Of a choice between a word and a mapping pydantic tells what is wrong with both: only the one meant
+        counts."""
+        path = trim(spot.path, self.root)
+        others = [d for s, d in told if d is not detail and trim(s.path, self.root)[: len(path)] == path]
+        if isinstance(self._at(path).value, dict):
+            return detail["type"] == "literal_error" and bool(others)
+        return detail["type"] == "model_type" and any(d["type"] == "literal_error" for d in others)
 
     def _unknown(self, spot: Spot) -> None:
         key = str(spot.path[-1])

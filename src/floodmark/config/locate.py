@@ -30,7 +30,8 @@ def follow(cls: type[BaseModel], loc: Path) -> Spot:
     """pydantic names the member of a union as one more step (`change.timestamp.column`); the file has no such step."""
     spot = Spot((), None, None, (cls,))
     for step in loc:
-        chosen = tuple(model for model in spot.models if _answers_to(model, step)) if len(spot.models) > 1 else ()
+        several = len(spot.models) > 1
+        chosen = tuple(m for m in spot.models if _is_named(m, step) or (several and _answers_to(m, step)))
         if chosen:
             spot = Spot(spot.path, spot.owner, spot.field, chosen[:1])
             continue
@@ -75,6 +76,11 @@ def choices_in(annotation: Any) -> Iterator[str]:
             yield from choices_in(part)
 
 
+def _is_named(model: type[BaseModel], step: str | int) -> bool:
+    """A model with a validator goes by `function-after[validator(), Model]`."""
+    return step == model.__name__ or str(step).endswith(f"(), {model.__name__}]")
+
+
 def _answers_to(model: type[BaseModel], step: str | int) -> bool:
     tags: Iterator[object] = (tag for field in model.model_fields.values() for tag in choices_in(field.annotation))
-    return step == model.__name__ or step in tags
+    return step in tags

@@ -9,9 +9,10 @@ from urllib.parse import unquote
 HIDDEN = "***"
 
 _SECRET_OPTION = re.compile(
-    r"password|passwd|passphrase|secret|token|credential|api_?key|(?:^|[_.-])(?:key|pass|pwd|auth)(?:$|[_.-])", re.I
+    r"password|passwd|passphrase|secret|salt|token|credential|api_?key|(?:^|[_.-])(?:key|pass|pwd|auth)(?:$|[_.-])",
+    re.I,
 )
-_SECRET_VARIABLE = re.compile(r"PASS|SECRET|TOKEN|CREDENTIAL|(?:API|ACCESS|PRIVATE|ACCOUNT|STORAGE)_?KEY", re.I)
+_SECRET_VARIABLE = re.compile(r"PASS|SECRET|SALT|TOKEN|CREDENTIAL|(?:API|ACCESS|PRIVATE|ACCOUNT|STORAGE)_?KEY", re.I)
 _IN_URL = re.compile(r"""(://[^\s/?#:@'"]*:)([^\s/?#'"]+)(?=@)""")
 _IN_PAIRS = re.compile(r"""(\b(?:password|passwd|pwd|secret|token)=)([^\s&;,'"}]+)""", re.I)
 _OPTION = re.compile(

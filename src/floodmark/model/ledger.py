@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
-from floodmark.model.position import Position, StoredPosition
+from floodmark.model.position import Position, StoredPosition, has_passed
 from floodmark.model.record import Record
+from floodmark.model.window import MAIN, Window, fold, uncovered
 
 FORMAT = 1
 """Version of the stored form; a store refuses a newer one."""
-
-KEPT_WINDOWS = 64
-"""Windows kept one by one; older ones are folded, so a commit costs the same after a million of them."""
-
-WindowState = Literal["planned", "loaded", "committed", "verified"]
-
-
-class Window(Record):
-    """Half-open `[after, until)`; None is the beginning, or for a full refresh the whole table."""
-
-    after: StoredPosition | None
-    until: StoredPosition | None
-    state: WindowState
-    batch: str
-    ordinal: int
-    lane: str = "main"
-    rows: int | None = None
-    at: datetime | None = None
-    folded: int = 0
-    """How many older windows this one stands for, beside itself."""
-
-    @property
-    def is_committed(self) -> bool:
-        return self.state in ("committed", "verified")
 
 
 class Ahead(Record):
@@ -54,7 +31,7 @@ class Intent(Record):
     until: StoredPosition | None
     mark: StoredPosition | None
     """Where the mark stands once this has landed: `until`, or less where the rest is not proven yet."""
-    lane: str = "main"
+    lane: str = MAIN
     run: str = ""
     full: bool = False
     """Replaces the whole table and begins the ledger anew."""
@@ -109,7 +86,7 @@ class PipelineState(Record):
     def mark(self) -> Position | None:
         """The end of the unbroken run of committed windows. Needs equality only, so it holds for text too.
         Other lanes lie inside what is committed: one that begins where a window does would cut the run short."""
-        ends = {w.after: w.until for w in self.windows if w.is_committed and w.lane == "main" and w.until is not None}
+        ends = {w.after: w.until for w in self.windows if w.is_committed and w.lane == MAIN and w.until is not None}
         end, seen = self.start, {self.start}
         while end in ends and ends[end] not in seen:
             end = ends[end]
@@ -130,6 +107,9 @@ def settle(
     state: PipelineState, intent: Intent, *, version: int | None, table_id: str | None, rows: int | None, at: datetime
 ) -> PipelineState:
     """The intent has landed: its window is committed up to the proven mark, the rest of it is loaded ahead."""
+    head = HeadRef(ordinal=intent.ordinal, batch=intent.batch, version=version, table_id=table_id)
+    if intent.lane != MAIN:
+        return _settle_aside(state, intent, head, rows, at)
     base = state.but(windows=(), start=intent.after, reached=None) if intent.full else state
     window = Window(
         after=intent.after,
@@ -153,10 +133,26 @@ def settle(
         windows=fold(kept + added),
         intent=None,
         ahead=intent.ahead,
-        head=HeadRef(ordinal=intent.ordinal, batch=intent.batch, version=version, table_id=table_id),
+        head=head,
         rows_total=base.rows_total + (rows or 0),
     )
-    return settled.but(reached=None) if _has_passed(settled.mark, settled.reached) else settled
+    return settled.but(reached=None) if has_passed(settled.mark, settled.reached) else settled
+
+
+def _settle_aside(state: PipelineState, intent: Intent, head: HeadRef, rows: int | None, at: datetime) -> PipelineState:
+    """A backfill: the target has a new head, and the mark, the rows ahead of it and the pending look stay."""
+    window = Window(
+        after=intent.after,
+        until=intent.until,
+        state="committed",
+        batch=intent.batch,
+        ordinal=intent.ordinal,
+        lane=intent.lane,
+        rows=rows,
+        at=at,
+    )
+    total = state.rows_total + (rows or 0)
+    return state.but(windows=fold((*state.windows, window)), intent=None, head=head, rows_total=total)
 
 
 def advance(state: PipelineState, to: Position, ahead: Ahead | None, at: datetime) -> PipelineState:
@@ -171,25 +167,11 @@ def advance(state: PipelineState, to: Position, ahead: Ahead | None, at: datetim
     return state.but(windows=fold((*kept, window)), ahead=ahead)
 
 
-def fold(windows: tuple[Window, ...]) -> tuple[Window, ...]:
-    """Merge the oldest adjoining windows once there are more than we keep one by one. Where two don't adjoin (a gap, a
-    change of state) folding goes on behind them, or a single gap would let the ledger grow for ever."""
-    folded, at = list(windows), 0
-    while len(folded) > KEPT_WINDOWS and at + 1 < len(folded):
-        first, second = folded[at], folded[at + 1]
-        if first.until is None or (first.until, first.state, first.lane) != (second.after, second.state, second.lane):
-            at += 1
-            continue
-        rows = None if first.rows is None or second.rows is None else first.rows + second.rows
-        folded[at : at + 2] = [second.but(after=first.after, rows=rows, folded=first.folded + second.folded + 1)]
-    return tuple(folded)
-
-
 def reset(state: PipelineState, to: Position | None) -> PipelineState:
     """Start again at `to`. The head stays, so that the target is still recognised as ours; the windows go, or an old
     one that begins where a new one ends would carry the mark past rows that the reset wants read again."""
     reached = _furthest(state)
-    if _has_passed(to, reached):
+    if has_passed(to, reached):
         # Forward: what was loaded stays known, and the stretch between shows as a gap.
         return state.but(start=to, intent=None, look=None, ahead=None)
     return state.but(start=to, reached=reached, windows=(), intent=None, look=None, ahead=None)
@@ -197,21 +179,7 @@ def reset(state: PipelineState, to: Position | None) -> PipelineState:
 
 def gaps(state: PipelineState) -> tuple[tuple[Position, Position], ...]:
     """Stretches that no window covers, left by a reset to a later position. Text has no order here, hence no gaps."""
-    edges = [(w.after, w.until) for w in state.windows if w.is_committed and w.until is not None]
-    if state.start is not None:
-        edges.append((state.start, state.start))
-    if not all(p is None or p.is_comparable for edge in edges for p in edge):
-        return ()
-    # By position, not by commit: a gap that was filled later is none.
-    edges.sort(key=lambda edge: () if edge[0] is None else edge[0].values)
-    found: list[tuple[Position, Position]] = []
-    end: Position | None = None
-    for after, until in edges:
-        if end is not None and after is not None and end.precedes(after):
-            found.append((end, after))
-        if end is None or _has_passed(until, end):
-            end = until
-    return tuple(found)
+    return uncovered(state.windows, state.start)
 
 
 def _furthest(state: PipelineState) -> Position | None:
@@ -222,14 +190,6 @@ def _furthest(state: PipelineState) -> Position | None:
     furthest = state.reached
     for end in ends:
         # Text can't be compared here: the last one written stands, and `reached` then only says that there are rows.
-        if end is not None and (furthest is None or not end.is_comparable or _has_passed(end, furthest)):
+        if end is not None and (furthest is None or not end.is_comparable or has_passed(end, furthest)):
             furthest = end
     return furthest
-
-
-def _has_passed(position: Position | None, reached: Position | None) -> bool:
-    if position is None or reached is None:
-        return False
-    if not (position.is_comparable and reached.is_comparable):
-        return False
-    return not position.precedes(reached)

@@ -10,6 +10,10 @@ def spark_name(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+BATCH, LOADED_AT, OP = PROVENANCE = ("_floodmark_batch", "_floodmark_loaded_at", "_floodmark_op")
+"""Columns that say where a row came from. They are no part of the row: never compared, never verified."""
+
+
 def twins(names: Iterable[str]) -> tuple[str, str] | None:
     """The first two names that differ only by case: to Spark they are one."""
     seen: dict[str, str] = {}

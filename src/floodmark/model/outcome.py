@@ -12,6 +12,7 @@ from pydantic import Field
 from floodmark.model.ledger import Ahead, Intent
 from floodmark.model.position import Position, StoredPosition
 from floodmark.model.record import Record
+from floodmark.model.window import MAIN
 
 
 class Head(Record):
@@ -68,6 +69,8 @@ class Landed:
     version: int
     table_id: str
     rows: Rows
+    notices: tuple[str, ...] = ()
+    """What the load changed beside rows: new or wider columns."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,8 @@ class RunResult:
     run_id: str
     started_at: datetime
     success: bool
+    lane: str = MAIN
+    """`main`, or the backfill that it was."""
     rows: Rows = Rows()
     window: tuple[Position | None, Position | None] = (None, None)
     mark: Position | None = None
@@ -156,6 +161,7 @@ class RunRecord(Record):
 
     run_id: str
     pipeline: str
+    lane: str = MAIN
     started_at: datetime
     seconds: float
     success: bool
@@ -166,6 +172,7 @@ class RunRecord(Record):
     rows_deleted: int | None = None
     slices: int = 0
     after: StoredPosition | None = None
+    until: StoredPosition | None = None
     mark: StoredPosition | None = None
     error: str | None = None
     version: int | None = None

@@ -58,6 +58,13 @@ class Position:
         return f"beyond {shown}" if self.beyond else shown
 
 
+def has_passed(position: Position | None, reached: Position | None) -> bool:
+    """At or beyond it. Nobody can say so of text."""
+    if position is None or reached is None or not (position.is_comparable and reached.is_comparable):
+        return False
+    return not position.precedes(reached)
+
+
 def _read(form: object) -> object:
     return Position.from_json(form) if isinstance(form, dict) else form
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from floodmark.model.ledger import Intent, PipelineState, Window, reset, settle
+from floodmark.model.ledger import Intent, PipelineState, reset, settle
 from floodmark.model.outcome import Head, Landed, Rows
 from floodmark.model.position import Position
+from floodmark.model.window import MAIN, Window
 
 
 def rebuild(pipeline: str, landed: Sequence[Landed]) -> PipelineState | None:
     """`landed` is newest first. The commits are settled again, oldest first, with the rules they were settled by; the
-    newest head decides where the mark stands. None without a head of this pipeline's main lane."""
-    commits = _main_commits(pipeline, landed)
+    newest head decides where the mark stands. None without a head of this pipeline."""
+    commits = _in_order(pipeline, landed)
     if not commits:
         return None
     newest = commits[-1].head
@@ -38,13 +39,12 @@ def rebuild(pipeline: str, landed: Sequence[Landed]) -> PipelineState | None:
     )
 
 
-def _main_commits(pipeline: str, landed: Sequence[Landed]) -> list[Landed]:
+def _in_order(pipeline: str, landed: Sequence[Landed]) -> list[Landed]:
     """Oldest first. Table care stamps the newest head again, so one ordinal may be there several times."""
     commits: list[Landed] = []
     for commit in reversed(landed):
-        if commit.head.pipeline != pipeline or commit.head.lane != "main":
-            continue
-        if not commits or commit.head.ordinal > commits[-1].head.ordinal:
+        is_new = not commits or commit.head.ordinal > commits[-1].head.ordinal
+        if commit.head.pipeline == pipeline and is_new:
             commits.append(commit)
     return commits
 
@@ -53,6 +53,9 @@ def _aligned(state: PipelineState, head: Head) -> PipelineState:
     """The state as it stood before this head's load: resets leave no commit of their own, but show in the next one."""
     if head.full:
         return state
+    if head.lane != MAIN:
+        # A backfill moves nothing: its head says where the main lane stood.
+        return _covered(state, head, head.mark).but(start=head.start, ahead=head.ahead)
     starts_again = head.after == head.start and state.mark != head.after
     if head.start != state.start or starts_again:
         state = reset(state, head.start)

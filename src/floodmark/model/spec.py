@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from floodmark.errors import Place
 from floodmark.model.duration import Duration
-
-
-class Options(BaseModel):
-    """Unknown keys are errors: a misspelt option must never be silently ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from floodmark.model.options import Options
+from floodmark.model.rules import ColumnRule
 
 
 class ConnectionOptions(Options):
@@ -29,14 +28,46 @@ class ConnectionOptions(Options):
         """Values that must never be shown."""
         return ()
 
+    @property
+    def java(self) -> tuple[str, ...]:
+        """What Spark needs on its class path: libraries known by name, Maven coordinates, or paths of jars."""
+        return (self.type,)
+
 
 class SourceSpec(Options):
     connection: str = Field(description="Name of a connection.")
-    table: str = Field(description="Table to read, with its schema where the database has schemas.")
+    table: str | None = Field(
+        default=None, description="Table or view to read, with its schema where the database has schemas."
+    )
+    query: str | None = Field(default=None, min_length=1, description="A SELECT to read instead of a table.")
+    tables: str | None = Field(
+        default=None, description="A pattern such as `public.*`: one pipeline for each table that it matches."
+    )
+    exclude: tuple[str, ...] = Field(default=(), description="Tables or patterns that `tables` leaves out.")
     partitions: int | None = Field(
         default=None, ge=1, le=1000, description="Parallel readers. Chosen by the size of the read when unset."
     )
     fetch_size: int = Field(default=10_000, ge=1, description="Rows per round trip to the database.")
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> SourceSpec:
+        given = [name for name in ("table", "query", "tables") if getattr(self, name) is not None]
+        if not given:
+            about = "The table to read, or instead of it a `query`, or a pattern of `tables`."
+            raise PydanticCustomError("missing", "no table", {"option": "table", "about": about})
+        if len(given) > 1:
+            raise ValueError(f"set one of `table`, `query` and `tables`, not {' and '.join(given)}")
+        if self.exclude and self.tables is None:
+            raise ValueError("`exclude` goes with `tables`")
+        return self
+
+    @property
+    def identity(self) -> str:
+        """A query by its text, so that another one is refused under the same state; its layout does not count."""
+        if self.query is None:
+            return self.table or self.tables or ""
+        text = re.sub(r"('[^']*'|\"[^\"]*\")|\s+", lambda m: m[1] or " ", self.query.strip().rstrip(";").rstrip())
+        return f"query {sha256(text.encode()).hexdigest()[:16]}"
 
 
 class CursorOptions(Options):
@@ -96,6 +127,7 @@ class FullSpec(Options):
 ChangeSpec = Annotated[TimestampSpec | SequenceSpec | FullSpec, Field(discriminator="by")]
 
 Mode = Literal["append", "upsert", "replace"]
+SchemaPolicy = Literal["evolve", "freeze", "discard"]
 
 
 class TargetSpec(Options):
@@ -108,11 +140,19 @@ class TargetSpec(Options):
     deletion_vectors: bool = Field(
         default=True, description="Mark changed rows instead of rewriting files (upsert tables)."
     )
+    schema_changes: SchemaPolicy = Field(
+        default="evolve",
+        description="When the source's columns change: follow them, refuse, or keep the table as it is.",
+    )
+    renames: Mapping[str, str] = Field(
+        default_factory=dict, description="Columns that were renamed since the table was made, old name to new."
+    )
+    provenance: bool = Field(
+        default=False, description="Add `_floodmark_batch`, `_floodmark_loaded_at` and `_floodmark_op` to each row."
+    )
 
     @model_validator(mode="after")
-    def _keys_fit_mode(self) -> TargetSpec:
-        if self.mode == "upsert" and not self.keys:
-            raise ValueError("mode upsert needs `keys`: the columns that identify a row")
+    def _one_layout(self) -> TargetSpec:
         if self.partition_by and self.cluster_by:
             raise ValueError("set `partition_by` or `cluster_by`, not both: Delta takes one of them")
         return self
@@ -129,6 +169,14 @@ class TransformSpec(Options):
         return self
 
 
+class RetrySpec(Options):
+    """What to do when something fails that may well succeed a moment later."""
+
+    attempts: int = Field(default=5, ge=1, le=100, description="Tries in all; 1 never tries again.")
+    wait: Duration = Field(default=timedelta(seconds=1), description="About how long to wait at first; doubles.")
+    longest_wait: Duration = Field(default=timedelta(seconds=30), description="The wait grows no longer than this.")
+
+
 class SparkSpec(Options):
     master: str | None = Field(default=None, description="Spark master. Local with all cores when unset.")
     remote: str | None = Field(default=None, description="Spark Connect address, e.g. sc://host:15002.")
@@ -142,12 +190,30 @@ class PipelineSpec(Options):
     source: SourceSpec = Field(description="Where the rows come from.")
     change: ChangeSpec = Field(description="How changes are found.")
     target: TargetSpec = Field(description="Where the rows land.")
+    select: tuple[str, ...] = Field(default=(), description="The source's columns to load; all when unset.")
+    columns: Mapping[str, Literal["drop"] | ColumnRule] = Field(
+        default_factory=dict, description="Rules by source column, applied before anything else sees the rows."
+    )
     transform: TransformSpec | None = Field(default=None, description="SQL or Python on the batch.")
     batch_rows: int = Field(
         default=1_000_000, ge=1, description="Rows per slice, each its own commit; ties are never cut apart."
     )
+    retries: RetrySpec = Field(
+        default=RetrySpec(), description="Connections that were cut, deadlocks, time-outs, concurrent commits."
+    )
     places: Mapping[str, Place] = Field(default_factory=dict, exclude=True, repr=False)
     """Where each option was declared, by its dotted path below the pipeline."""
+
+    @field_validator("target")
+    @classmethod
+    def _keys_fit_mode(cls, target: TargetSpec, info: ValidationInfo) -> TargetSpec:
+        source = info.data.get("source")
+        many = isinstance(source, SourceSpec) and source.tables is not None
+        if target.mode == "upsert" and not target.keys and not many:
+            raise ValueError("mode upsert needs `keys`: the columns that identify a row")
+        if many and "{table}" not in target.table:
+            raise ValueError("one pipeline for each of `tables` needs a target of its own: write `{table}` in its name")
+        return target
 
     @model_validator(mode="after")
     def _mode_fits_change(self) -> PipelineSpec:
@@ -176,7 +242,7 @@ class PipelineSpec(Options):
         if not isinstance(self.change, FullSpec):
             change["columns"] = list(self.change.cursor_columns)
         return {
-            "source": self.source.table,
+            "source": self.source.identity,
             "change": change,
             "target": self.target.table,
             "mode": self.target.mode,

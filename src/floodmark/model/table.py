@@ -36,6 +36,26 @@ class TableInfo:
 
 
 @dataclass(frozen=True)
+class TableName:
+    """As a database lists it. `is_default`: patterns may leave its schema out."""
+
+    schema: str
+    table: str
+    is_default: bool
+
+    @property
+    def written(self) -> str:
+        """As `source.table` takes it: a part with a dot in it goes in quotes, where there are parts."""
+        if not self.schema:
+            return self.table
+        return ".".join(f'"{part}"' if "." in part else part for part in (self.schema, self.table))
+
+    @property
+    def full(self) -> str:
+        return f"{self.schema}.{self.table}" if self.schema else self.table
+
+
+@dataclass(frozen=True)
 class Cursor:
     """The columns whose order the windows follow, most significant first."""
 

@@ -13,14 +13,16 @@ from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import Landed, Rows, RunRecord, RunResult
 from floodmark.model.plan import RunPlan
 from floodmark.model.position import Position
+from floodmark.model.window import MAIN
 from floodmark.ports import EventSink
 
 
 class Tally:
-    def __init__(self, pipeline: str, run_id: str, started_at: datetime, sink: EventSink) -> None:
+    def __init__(self, pipeline: str, run_id: str, started_at: datetime, sink: EventSink, lane: str = MAIN) -> None:
         self.pipeline = pipeline
         self.run_id = run_id
         self.started_at = started_at
+        self.lane = lane
         self.rows = Rows()
         self.slices = 0
         self.complete = True
@@ -55,6 +57,9 @@ class Tally:
         self.slices += 1
         self.rows = self.rows.plus(landed.rows)
         self._version = landed.version
+        for text in landed.notices:
+            if text not in self._notices:
+                self.notice(text)
 
     def result(self, state: PipelineState | None, failure: Exception | None = None) -> RunResult:
         plan = self.plan
@@ -65,7 +70,8 @@ class Tally:
             started_at=self.started_at,
             success=failure is None,
             rows=self.rows,
-            window=(self._after if self.slices else mark, mark),
+            lane=self.lane,
+            window=self._window(mark),
             mark=mark,
             slices=self.slices,
             complete=self.complete and failure is None,
@@ -80,11 +86,17 @@ class Tally:
             failure=failure,
         )
 
+    def _window(self, mark: Position | None) -> tuple[Position | None, Position | None]:
+        if self.lane != MAIN:
+            return (None, None) if self.plan is None else (self.plan.after, self.plan.until)
+        return self._after if self.slices else mark, mark
+
 
 def to_record(result: RunResult, secrets: tuple[str, ...]) -> RunRecord:
     return RunRecord(
         run_id=result.run_id,
         pipeline=result.pipeline,
+        lane=result.lane,
         started_at=result.started_at,
         seconds=result.total_seconds,
         success=result.success,
@@ -95,6 +107,7 @@ def to_record(result: RunResult, secrets: tuple[str, ...]) -> RunRecord:
         rows_deleted=result.rows.deleted,
         slices=result.slices,
         after=result.window[0],
+        until=result.window[1],
         mark=result.mark,
         error=redact(result.errors[0], secrets) if result.errors else None,
         version=result.version,

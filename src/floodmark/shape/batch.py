@@ -1,4 +1,4 @@
-"""A batch on its way from read to load: transform, check, one row per key."""
+"""A batch on its way from read to load: column rules, transform, check, one row per key."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Cursor, TableInfo
 from floodmark.shape.dedupe import newest_by_key, refuse_null_keys, require_columns
+from floodmark.shape.rules import apply_rules, landing_cursor, landing_table
 from floodmark.shape.transform import transform
 
 if TYPE_CHECKING:
@@ -15,14 +16,16 @@ if TYPE_CHECKING:
 
 
 def shape(batch: DataFrame, spec: PipelineSpec, table: TableInfo, cursor: Cursor | None, root: Path) -> DataFrame:
-    batch = transform(batch, spec, root)
+    """`table` and `cursor` are the source's own; the batch that leaves here has the target's names."""
+    batch = transform(apply_rules(batch, spec, table), spec, root)
+    cursor = landing_cursor(spec, cursor)
     upsert = spec.target.mode == "upsert"
     order = cursor.names if cursor is not None and upsert else ()
     require_columns(batch, spec, order)
     if not upsert:
         return batch
     keys = spec.target.keys
-    if spec.transform is None and _is_unique(table, keys):
+    if spec.transform is None and _is_unique(landing_table(spec, table), keys):
         return batch
     return newest_by_key(refuse_null_keys(batch, keys), keys, order)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
-from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,15 @@ from floodmark.errors import SourceError
 from floodmark.model.plan import Look
 from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import PipelineSpec
-from floodmark.model.table import Column, Cursor, TableInfo
+from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound
 from floodmark.sources.look import Probe
-from floodmark.sources.postgres_connection import PostgresConnection
-from floodmark.sources.postgres_types import COLUMNS, SESSION, PgColumn, wire_of
+from floodmark.sources.postgres_catalog import SAMPLED, SIZE, TABLES, described
+from floodmark.sources.postgres_connection import PostgresConnection, may_pass
+from floodmark.sources.postgres_types import COLUMNS, RESULT, SESSION, PgColumn, wire_of
+from floodmark.sources.relation import broken_query, check_names, relation_of
+from floodmark.sources.split import FEWEST, SAMPLE, Split, cuts_from, key_of, readers, share, split_by
 from floodmark.sources.sql import (
     CursorSql,
     local_time,
@@ -37,9 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PostgresConnection", "PostgresSource"]
 
-ROWS_PER_PARTITION = 100_000
-MOST_PARTITIONS = 8
-"""Connections that one read may open when the user has not said."""
+ROWS_PER_PAGE = 10
+"""How much bigger a sample of whole pages must be: rows of one page lie close to each other."""
 
 _TABLES = """
 SELECT CASE WHEN n.nspname ~ '[."]' THEN quote_ident(n.nspname) ELSE n.nspname END || '.' ||
@@ -54,29 +56,37 @@ class PostgresSource:
     def __init__(self, connection: PostgresConnection, spec: PipelineSpec, root: Path) -> None:  # noqa: ARG002
         self._connection = connection
         self._spec = spec
-        self._name = spec.source.table
+        self._relation = relation_of(spec, _quoted)
+        self._name = self._relation.name
         self._db: psycopg.Connection[Any] | None = None
-
-    @property
-    def _table(self) -> str:
-        return ".".join(quote(part) for part in split_name(self._name, self._spec.at("source.table")))
 
     # -- the database ---------------------------------------------------------------------------------------------
 
-    def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        import psycopg
-
+    def _connected(self) -> psycopg.Connection[Any]:
+        if self._db is not None and self._db.closed:
+            self._db = None
         if self._db is None:
             try:
                 self._db = self._connection.connect()
             except SourceError as error:
                 raise error.located(declared_at=self._spec.at("source.connection")) from error
+        return self._db
+
+    def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        import psycopg
+
+        db = self._connected()
         try:
             # No values, no placeholders: a literal may hold a percent sign.
-            return self._db.execute(statement.encode(), values or None).fetchall()
+            return db.execute(statement.encode(), values or None).fetchall()
         except psycopg.Error as error:
-            reason = error.diag.message_primary or str(error).strip() or type(error).__name__
-            raise SourceError(f"{self._name}: {reason}", table=self._name, hint=error.diag.message_hint) from error
+            raise SourceError(
+                f"{self._name}: {_reason(error)}",
+                table=self._name,
+                declared_at=self._relation.declared_at,
+                hint=error.diag.message_hint,
+                transient=may_pass(error),
+            ) from error
 
     def _number(self, statement: str) -> int:
         return int(self._rows(statement)[0][0])
@@ -85,7 +95,9 @@ class PostgresSource:
         return self._table_info(self._columns())
 
     def _columns(self) -> tuple[PgColumn, ...]:
-        found = self._rows(COLUMNS, self._table)
+        if self._relation.table is None:
+            return self._columns_of_query()
+        found = self._rows(COLUMNS, self._relation.table)
         if not found:
             names = [row[0] for row in self._rows(_TABLES)]
             raise unknown_table(self._name, self._connection.where, names, self._spec.at("source.table"))
@@ -94,11 +106,29 @@ class PostgresSource:
     def _table_info(self, found: Sequence[PgColumn]) -> TableInfo:
         keys = sorted((c.key_place, c.name) for c in found if c.key_place)
         table = TableInfo(self._name, tuple(c.column for c in found), tuple(name for _, name in keys))
-        return refuse_twins(table, self._spec.at("source.table"))
+        return refuse_twins(table, self._relation.declared_at)
+
+    def _columns_of_query(self) -> tuple[PgColumn, ...]:
+        import psycopg
+
+        try:
+            names, types, modifiers = described(self._connected(), self._relation.sql)
+        except psycopg.Error as error:
+            if may_pass(error):
+                raise SourceError(f"{self._name}: {_reason(error)}", transient=True) from error
+            raise broken_query(_reason(error), self._relation) from error
+        check_names(names, self._relation)
+        return tuple(PgColumn(*row) for row in self._rows(RESULT, names, types, modifiers))
+
+    def list_tables(self) -> list[TableName]:
+        return [TableName(schema, name, schema == "public") for schema, name in self._rows(TABLES)]
 
     def count_nulls(self, columns: Sequence[str]) -> int:
         where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
-        return self._number(f"SELECT count(*) FROM {self._table} WHERE {where}")
+        return self._number(f"SELECT count(*) FROM {self._relation.sql} WHERE {where}")
+
+    def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
+        return self._number(self._cursor_sql(cursor).count(after, until))
 
     def close(self) -> None:
         if self._db is not None:
@@ -121,14 +151,14 @@ class PostgresSource:
 
     def _checksum(self, where: str) -> str:
         row_hash = "hashtextextended(q::text, 0)::numeric"
-        return str(self._rows(f"SELECT coalesce(sum({row_hash}), 0) FROM {self._table} q WHERE {where}")[0][0])
+        return str(self._rows(f"SELECT coalesce(sum({row_hash}), 0) FROM {self._relation.sql} WHERE {where}")[0][0])
 
     def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
         sql = self._cursor_sql(cursor)
         return next_cut(sql, lambda statement: self._fetch(statement, cursor), after, until, rows)
 
     def _cursor_sql(self, cursor: Cursor) -> CursorSql:
-        return CursorSql(self._table, cursor, _literal)
+        return CursorSql(self._relation.sql, cursor, _literal)
 
     def _fetch(self, statement: str, cursor: Cursor) -> tuple[Scalar, ...] | None:
         import psycopg
@@ -164,14 +194,12 @@ class PostgresSource:
 
     def read(self, spark: SparkSession, request: ReadRequest, snapshot: str | None) -> DataFrame:
         columns = self._columns()
-        wires = Wires(self._table_info(columns), tuple(wire_of(c) for c in columns))
-        select, where, predicates = wires.select, "true", [""]
+        table = self._table_info(columns)
+        wires = Wires(table, tuple(wire_of(c) for c in columns))
+        where = "true"
         if request.cursor is not None:
-            sql = self._cursor_sql(request.cursor)
-            where = sql.bounds(request.after, request.until)
-            predicates = self._partitions(sql, request)
-            if len(predicates) > 1:  # Spark puts them around this query: there the cursor needs its own name and type
-                select += f", {sql.columns}"
+            where = self._cursor_sql(request.cursor).bounds(request.after, request.until)
+        split = self._split(table, request, where)
         address, properties = self._connection.jdbc
         # With a fetch size of 0 the driver would leave the transaction that the snapshot was set in.
         properties |= {"fetchsize": str(self._spec.source.fetch_size), "customSchema": wires.schema}
@@ -181,19 +209,41 @@ class PostgresSource:
                 "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
                 f"SET TRANSACTION SNAPSHOT {text_literal(snapshot)}; {SESSION}"
             )
-        query = f"(SELECT {select} FROM {self._table} WHERE {where}) q"
-        if len(predicates) == 1:
+        query = f"(SELECT {', '.join([wires.select, *split.columns])} FROM {self._relation.sql} WHERE {where}) q"
+        if not split.predicates:
             return wires.typed(spark.read.jdbc(address, query, properties=properties))
-        return wires.typed(spark.read.jdbc(address, query, predicates=predicates, properties=properties))
+        rows = spark.read.jdbc(address, query, predicates=list(split.predicates), properties=properties)
+        return wires.typed(rows)
 
-    def _partitions(self, sql: CursorSql, request: ReadRequest) -> list[str]:
-        """Ranges of the cursor that hold about as many rows each, by the real distribution."""
-        rows = request.rows or 0
-        wanted = self._spec.source.partitions or min(MOST_PARTITIONS, ceil(rows / ROWS_PER_PARTITION))
-        if wanted <= 1 or rows < wanted:
-            return [""]
-        found = self._rows(sql.splits(request.after, request.until, ceil(rows / wanted)))
-        return sql.partitions([Position.before(*_scalars(row, sql.cursor)) for row in found])
+    def _split(self, table: TableInfo, request: ReadRequest, where: str) -> Split:
+        """Ranges of the cursor, or of the primary key where the whole table is read, with about as many rows each.
+        They share one snapshot, so a row that changes meanwhile can't slip from one range to another."""
+        declared = self._spec.source.partitions
+        if self._relation.query is not None and declared is None:
+            return Split()  # each reader would run the query again
+        axis = request.cursor or key_of(table)
+        kind, size = (self._rows(SIZE, self._relation.table) or [("", 0)])[0] if self._relation.table else ("", 0)
+        rows = request.rows if request.cursor is not None else size
+        wanted = readers(declared, rows)
+        if axis is None or rows is None or wanted <= 1:
+            return Split()
+        sql = self._cursor_sql(axis)
+        sample: list[tuple[Any, ...]] = []
+        pages = share(rows) * ROWS_PER_PAGE
+        if kind in SAMPLED and rows * 20 > size and rows > SAMPLE * ROWS_PER_PAGE:
+            some = f"{self._relation.table} q TABLESAMPLE SYSTEM ({min(100.0, pages * 100):.6f})"
+            sample = self._rows(replace(sql, relation=some).sample(where, 1))
+        if len(sample) < wanted * FEWEST:
+            sample = self._rows(sql.sample(where, share(rows)))
+        return split_by(sql, cuts_from([_scalars(row, axis) for row in sample], wanted))
+
+
+def _quoted(name: str) -> str:
+    return ".".join(quote(part) for part in split_name(name))
+
+
+def _reason(error: psycopg.Error) -> str:
+    return error.diag.message_primary or str(error).strip() or type(error).__name__
 
 
 def _scalars(row: tuple[Any, ...], cursor: Cursor) -> tuple[Scalar, ...]:

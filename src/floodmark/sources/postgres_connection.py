@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote
 
 from pydantic import Field, SecretStr, model_validator
 
 from floodmark.errors import MissingExtra, SourceError
 from floodmark.model.spec import ConnectionOptions
+from floodmark.sources.address import check_url, url_parts
 
 if TYPE_CHECKING:
     import psycopg
+
+
+_FINAL = re.compile(
+    r"authentication|password|does not exist|pg_hba|not permitted|certificate|SSL|host name|not known", re.I
+)
+"""What trying again does not change."""
 
 
 class PostgresConnection(ConnectionOptions):
@@ -31,7 +39,7 @@ class PostgresConnection(ConnectionOptions):
         if self.url is None and not (self.host and self.database):
             raise ValueError("set `url`, or `host` and `database`")
         if self.url is not None:
-            _check_url(self.url.get_secret_value())
+            check_url(self.url.get_secret_value(), ("postgresql", "postgres"))
         return self
 
     @property
@@ -39,16 +47,7 @@ class PostgresConnection(ConnectionOptions):
         """Merged: a part that is set by itself wins over the same part of the URL."""
         found: dict[str, str] = {}
         if self.url is not None:
-            url = urlsplit(self.url.get_secret_value())
-            found = dict(parse_qsl(url.query))
-            named = {
-                "host": url.hostname,
-                "port": str(url.port) if url.port else None,
-                "database": unquote(url.path.lstrip("/")),
-                "user": unquote(url.username or ""),
-                "password": unquote(url.password or ""),
-            }
-            found |= {k: v for k, v in named.items() if v}
+            found = url_parts(self.url.get_secret_value())
         own = {"host": self.host, "port": self.port, "database": self.database, "user": self.user}
         found |= {k: str(v) for k, v in own.items() if v is not None}
         if self.password is not None:
@@ -91,27 +90,24 @@ class PostgresConnection(ConnectionOptions):
                 **parts,  # type: ignore[arg-type]
             )
         except psycopg.OperationalError as error:
-            raise SourceError(f"can't connect to Postgres at {self.where}: {_reason(error)}") from error
+            reason = _reason(error)
+            raise SourceError(
+                f"can't connect to Postgres at {self.where}: {reason}", transient=not _FINAL.search(reason)
+            ) from error
         db.read_only = True
         # psycopg reads no other style than this one; a server may have been set to another.
         db.execute("SET datestyle = 'ISO'; SET timezone = 'UTC'")
         return db
 
 
-def _check_url(text: str) -> None:
-    """Nothing of a url that can't be split is ever shown: what looks like its host may be half of the password."""
-    if text.partition("://")[0] not in ("postgresql", "postgres"):
-        raise ValueError("the url must begin with postgresql://")
-    try:
-        url = urlsplit(text)
-        port = url.port
-    except ValueError:
-        raise ValueError("the url's port is not a number, or its password is not percent-encoded") from None
-    if port == 0 or "@" in url.path + url.query + url.fragment or (url.username or "").count("@"):
-        raise ValueError("the url can't be split: percent-encode the password (@ is %40, / is %2F, : is %3A)")
-
-
 def _reason(error: Exception) -> str:
     """libpq tells each attempted address on a line of its own: the first is enough."""
     first = str(error).strip().splitlines()[0]
     return first.split("failed: ", 1)[-1].removeprefix("FATAL:").strip()
+
+
+def may_pass(error: Exception) -> bool:
+    """A cut connection, a deadlock, a time-out, a server that is shutting down."""
+    import psycopg
+
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)

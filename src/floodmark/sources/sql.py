@@ -70,22 +70,49 @@ def utc_time(moment: datetime, cursor: Cursor) -> datetime:
 Literal = Callable[[Scalar, Column, Cursor], str]
 
 
+def limit_offset(offset: int) -> str:
+    return f"LIMIT 1 OFFSET {offset}" if offset else "LIMIT 1"
+
+
+def fetch_first(offset: int) -> str:
+    """The standard's way."""
+    return f"OFFSET {offset} ROWS FETCH FIRST 1 ROWS ONLY"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What databases write differently."""
+
+    quote: Callable[[str], str] = quote
+    one_row: Callable[[int], str] = limit_offset
+    """The row behind so many others."""
+    row_values: bool = True
+    """Compares `(a, b) > (x, y)`, and finds the rows by an index on both."""
+    random: str = "random()"
+    """A number from 0 to 1, another one for each row."""
+
+
 @dataclass(frozen=True)
 class CursorSql:
-    """Statements on one table's cursor. Comparisons are row values, so a composite cursor orders as one."""
+    """Statements on one relation's cursor. A composite cursor orders as one: by row values, or spelt out."""
 
-    table: str
-    """Quoted."""
+    relation: str
+    """A quoted table or a query in parentheses, with a name behind it."""
     cursor: Cursor
     literal: Literal
+    dialect: Dialect = Dialect()
 
     @property
     def columns(self) -> str:
-        return ", ".join(quote(name) for name in self.cursor.names)
+        return ", ".join(self._names)
+
+    @property
+    def _names(self) -> list[str]:
+        return [self.dialect.quote(name) for name in self.cursor.names]
 
     def bounds(self, after: Position | None, until: Position | None) -> str:
         """NULLs lie in no window: they are counted and dealt with by themselves."""
-        parts = [f"{quote(name)} IS NOT NULL" for name in self.cursor.names]
+        parts = [f"{name} IS NOT NULL" for name in self._names]
         if after is not None:
             parts.append(self._compare(">" if after.beyond else ">=", after))
         if until is not None:
@@ -94,33 +121,36 @@ class CursorSql:
 
     def _compare(self, operator: str, position: Position) -> str:
         columns = self.cursor.columns[: len(position.values)]
-        names = ", ".join(quote(c.name) for c in columns)
-        values = ", ".join(
-            self.literal(value, column, self.cursor) for value, column in zip(position.values, columns, strict=True)
-        )
-        return f"({names}) {operator} ({values})" if len(columns) > 1 else f"{names} {operator} {values}"
+        names = self._names[: len(columns)]
+        values = [self.literal(v, c, self.cursor) for v, c in zip(position.values, columns, strict=True)]
+        if len(columns) == 1:
+            return f"{names[0]} {operator} {values[0]}"
+        if self.dialect.row_values:
+            return f"({', '.join(names)}) {operator} ({', '.join(values)})"
+        alternatives = []
+        for place, name in enumerate(names):
+            equal = [f"{names[i]} = {values[i]}" for i in range(place)]
+            sign = operator if place == len(names) - 1 else operator[0]
+            alternatives.append(" AND ".join([*equal, f"{name} {sign} {values[place]}"]))
+        # The leading column once more by itself: that is the range which an index can be entered with.
+        return f"{names[0]} {operator[0]}= {values[0]} AND ({' OR '.join(f'({a})' for a in alternatives)})"
 
     def count(self, after: Position | None, until: Position | None) -> str:
-        return f"SELECT count(*) FROM {self.table} WHERE {self.bounds(after, until)}"
+        return f"SELECT count(*) AS floodmark_n FROM {self.relation} WHERE {self.bounds(after, until)}"
 
     def highest(self, after: Position | None, until: Position | None) -> str:
-        order = ", ".join(f"{quote(name)} DESC" for name in self.cursor.names)
-        return f"SELECT {self.columns} FROM {self.table} WHERE {self.bounds(after, until)} ORDER BY {order} LIMIT 1"
+        order = ", ".join(f"{name} DESC" for name in self._names)
+        where, first = self.bounds(after, until), self.dialect.one_row(0)
+        return f"SELECT {self.columns} FROM {self.relation} WHERE {where} ORDER BY {order} {first}"
 
     def nth(self, after: Position | None, until: Position | None, offset: int) -> str:
-        where = self.bounds(after, until)
-        return f"SELECT {self.columns} FROM {self.table} WHERE {where} ORDER BY {self.columns} LIMIT 1 OFFSET {offset}"
+        where, nth = self.bounds(after, until), self.dialect.one_row(offset)
+        return f"SELECT {self.columns} FROM {self.relation} WHERE {where} ORDER BY {self.columns} {nth}"
 
-    def splits(self, after: Position | None, until: Position | None, step: int) -> str:
-        """Every `step`-th value, from which balanced partitions follow."""
-        numbered = (
-            f"SELECT {self.columns}, row_number() OVER (ORDER BY {self.columns}) AS floodmark_n "
-            f"FROM {self.table} WHERE {self.bounds(after, until)}"
-        )
-        return (
-            f"SELECT DISTINCT {self.columns} FROM ({numbered}) q "
-            f"WHERE floodmark_n > 1 AND floodmark_n % {step} = 1 ORDER BY {self.columns}"
-        )
+    def sample(self, where: str, share: float) -> str:
+        """About that share of the rows, in order: from a few of them balanced partitions follow."""
+        chosen = "" if share >= 1 else f" AND {self.dialect.random} < {share:.9f}"
+        return f"SELECT {self.columns} FROM {self.relation} WHERE {where}{chosen} ORDER BY {self.columns}"
 
     def partitions(self, cuts: Sequence[Position]) -> list[str]:
         """Predicates that hold each row of the window exactly once."""
@@ -138,8 +168,8 @@ def next_cut(sql: CursorSql, fetch: Fetch, after: Position | None, until: Positi
     values = fetch(sql.nth(after, until, rows))
     if values is None:
         return None
-    first = fetch(sql.nth(after, until, 0))
-    if first != values:
+    # Asked of the database: 'a' and 'A' may be one value there.
+    if fetch(sql.nth(after, Position.before(*values), 0)) is not None:
         return Position.before(*values)
     following = fetch(sql.nth(Position.after(*values), until, 0))
     return None if following is None else Position.before(*following)

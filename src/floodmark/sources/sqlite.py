@@ -19,10 +19,11 @@ from floodmark.model.ledger import PendingLook
 from floodmark.model.plan import Guarantee, Look
 from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
-from floodmark.model.table import Column, Cursor, TableInfo
+from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound, floor_to, later_of
 from floodmark.sources.look import Probe
+from floodmark.sources.relation import broken_query, check_names, relation_of
 from floodmark.sources.sql import (
     CursorSql,
     local_time,
@@ -57,7 +58,8 @@ class SqliteSource:
     def __init__(self, connection: SqliteConnection, spec: PipelineSpec, root: Path) -> None:
         self._spec = spec
         self._path = root / connection.path
-        self._name = spec.source.table
+        self._relation = relation_of(spec, quote)  # SQLite has no schemas: a dot is part of the name
+        self._name = self._relation.name
         self._db: sqlite3.Connection | None = None
         self._forms: dict[str, TimeForm] = {}
 
@@ -80,27 +82,51 @@ class SqliteSource:
         try:
             return self._connect().execute(statement).fetchall()
         except sqlite3.Error as error:
-            raise SourceError(f"{self._path.name}: {error}", table=self._name) from error
-
-    @property
-    def _table(self) -> str:
-        """SQLite has no schemas: a dot is part of the name."""
-        return quote(self._name)
+            raise SourceError(
+                f"{self._path.name}: {error}",
+                table=self._name,
+                declared_at=self._relation.declared_at,
+                transient="locked" in str(error),
+            ) from error
 
     def describe(self) -> TableInfo:
+        table = self._relation.table or self._view_of_query()
         # table_xinfo has the generated columns too (2 and 3); 1 is hidden in a virtual table.
-        found = [row[:6] for row in self._rows(f"PRAGMA table_xinfo({self._table})") if row[6] != 1]
+        found = [row[:6] for row in self._rows(f"PRAGMA table_xinfo({table})") if row[6] != 1]
         if not found:
             names = [row[0] for row in self._rows(_TABLES)]
             raise unknown_table(self._name, self._path.name, names, self._spec.at("source.table"))
         columns = tuple(_column(name, declared, bool(notnull), pk) for _, name, declared, notnull, _, pk in found)
         keys = sorted((pk, name) for _, name, _, _, _, pk in found if pk)
-        table = TableInfo(self._name, columns, tuple(name for _, name in keys))
-        return refuse_twins(table, self._spec.at("source.table"))
+        info = TableInfo(self._name, columns, tuple(name for _, name in keys))
+        return refuse_twins(info, self._relation.declared_at)
+
+    def _view_of_query(self) -> str:
+        """SQLite tells the declared types of a view's columns, and of nothing else that is not a table. A temporary one
+        lives in this connection only."""
+        view = "temp.floodmark_query"
+        try:
+            db = self._connect()
+            # Without anything around it: SQLite gives a second column of one name another one there.
+            asked = db.execute(self._relation.query or "")
+            check_names([column[0] for column in asked.description or ()], self._relation)
+            asked.close()
+            db.execute(f"DROP VIEW IF EXISTS {view}")
+            db.execute(f"CREATE TEMP VIEW floodmark_query AS SELECT * FROM {self._relation.sql}")
+        except sqlite3.Error as error:
+            raise broken_query(str(error), self._relation) from error
+        return "floodmark_query"
+
+    def list_tables(self) -> list[TableName]:
+        found = self._rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY 1")
+        return [TableName("", name, True) for (name,) in found]
 
     def count_nulls(self, columns: Sequence[str]) -> int:
         where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
-        return int(self._rows(f"SELECT count(*) FROM {self._table} WHERE {where}")[0][0])
+        return int(self._rows(f"SELECT count(*) FROM {self._relation.sql} WHERE {where}")[0][0])
+
+    def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
+        return int(self._rows(self._cursor_sql(cursor).count(after, until))[0][0])
 
     def close(self) -> None:
         if self._db is not None:
@@ -152,7 +178,7 @@ class SqliteSource:
 
     def _checksum(self, where: str) -> str:
         columns = ", ".join(quote(name) for name in self.describe().names)
-        found = self._rows(f"SELECT floodmark_sum(floodmark_hash({columns})) FROM {self._table} WHERE {where}")
+        found = self._rows(f"SELECT floodmark_sum(floodmark_hash({columns})) FROM {self._relation.sql} WHERE {where}")
         return str(found[0][0] or 0)
 
     def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
@@ -165,11 +191,13 @@ class SqliteSource:
         for column in cursor.columns:
             if column.kind == "timestamp" and column.name not in self._forms:
                 self._forms[column.name] = self._form(column)
-        return CursorSql(self._table, cursor, self._literal)
+        return CursorSql(self._relation.sql, cursor, self._literal)
 
     def _form(self, column: Column) -> TimeForm:
         name = quote(column.name)
-        top = self._rows(f"SELECT {name} FROM {self._table} WHERE {name} IS NOT NULL ORDER BY {name} DESC LIMIT 1")
+        top = self._rows(
+            f"SELECT {name} FROM {self._relation.sql} WHERE {name} IS NOT NULL ORDER BY {name} DESC LIMIT 1"
+        )
         return detect_form(top[0][0], self._name, column.name) if top else TimeForm()
 
     def _refuse_misfits(self, cursor: Cursor, after: Position | None) -> None:
@@ -183,7 +211,7 @@ class SqliteSource:
             if place == 0 and after is not None and isinstance(after.values[0], datetime):
                 day = text_literal(form.render(after.values[0])[:10])
                 where = f"({name} >= {day} OR {name} < '') AND {where}"
-            found = self._rows(f"SELECT {name} FROM {self._table} WHERE {where} LIMIT 1")
+            found = self._rows(f"SELECT {name} FROM {self._relation.sql} WHERE {where} LIMIT 1")
             if found:
                 raise misfitting(found[0][0], form, self._name, column.name)
 
@@ -227,7 +255,7 @@ class SqliteSource:
         wires = Wires(table, tuple(wire_of(c) for c in table.columns))
         rows = spark.read.jdbc(
             f"jdbc:sqlite:{self._path}",
-            f"(SELECT {wires.select} FROM {self._table} WHERE {where}) q",
+            f"(SELECT {wires.select} FROM {self._relation.sql} WHERE {where}) q",
             properties={
                 "driver": "org.sqlite.JDBC",
                 "fetchsize": str(self._spec.source.fetch_size),

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 from floodmark.errors import StateConflict, StateError
 from floodmark.model.lease import Lease
-from floodmark.model.ledger import HeadRef, PipelineState
+from floodmark.model.ledger import Ahead, HeadRef, Intent, PipelineState
 from floodmark.model.outcome import TargetState
 from floodmark.model.rebuild import rebuild
+from floodmark.model.window import MAIN
 from floodmark.state.rules import next_state
 
 ELSEWHERE = "use a store of its own, for example state: sqlite:///.floodmark/state.db"
@@ -95,8 +96,12 @@ def _adopted(derived: PipelineState, kept: PipelineState) -> PipelineState:
     ours = intent is not None and derived.head is not None and intent.batch == derived.head.batch
     return derived.but(
         revision=kept.revision + 1,
-        ahead=intent.ahead if ours and intent is not None else None,
+        ahead=_ahead(kept, intent) if ours and intent is not None else None,
         run_count=max(kept.run_count, derived.run_count),
         rows_total=max(kept.rows_total, derived.rows_total),
         metadata=kept.metadata,
     )
+
+
+def _ahead(kept: PipelineState, intent: Intent) -> Ahead | None:
+    return intent.ahead if intent.lane == MAIN else kept.ahead

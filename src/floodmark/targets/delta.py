@@ -1,6 +1,6 @@
 """Delta tables: data and head in one commit.
 
-The transaction id (`floodmark:<pipeline>:<lane>`, ordinal) makes Delta skip a batch that has landed, and refuse one
+The transaction id (`floodmark:<pipeline>:main`, ordinal) makes Delta skip a batch that has landed, and refuse one
 whose ordinal somebody else commits at the same time: that is the fence against a runner that was paused. Delta skips in
 silence, so after each statement the history is asked whether *this* batch is in it.
 """
@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,8 +21,9 @@ from floodmark.errors import ConfigError, TargetError
 from floodmark.model.outcome import Head, Landed, Load, TargetState
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
 from floodmark.targets.delta_log import DeltaLog, read_log
-from floodmark.targets.delta_sql import cluster_table, create_table, merge, range_predicate
+from floodmark.targets.delta_sql import change_table, cluster_table, create_table, merge, range_predicate
 from floodmark.targets.delta_types import refuse_columns, refuse_folder
+from floodmark.targets.schema import fit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,7 +66,7 @@ class DeltaTarget:
             table_id=log.table_id,
             version=log.version,
             landed=log.landed(self._spec.name),
-            top_ordinal=log.spent[self._app_id("main")],
+            top_ordinal=log.spent[self._app_id],
             wiped_by=log.wiped_by(),
             has_rows=log.has_files,
         )
@@ -77,18 +79,27 @@ class DeltaTarget:
     def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:
         refuse_columns(batch.schema, self._spec.target.table)
         log = self._log()
+        notices: tuple[str, ...] = ()
         if log is None:
             for statement in create_table(self._path, batch, self._spec.target):
                 spark.sql(statement)
-        else:
-            self._check_columns(log, batch, load)
+        elif not load.intent.full:
+            batch, notices = self._fitted(spark, log, batch)
         if load.mode == "upsert" and not load.intent.full and log is not None and log.has_files:
             self._merge(spark, batch, load)
         else:
             self._write(batch, load)
             if load.intent.full and self._spec.target.cluster_by:
                 spark.sql(cluster_table(self._path, self._spec.target))
-        return self.find(load.intent.batch)
+        landed = self.find(load.intent.batch)
+        return None if landed is None else replace(landed, notices=notices)
+
+    def _fitted(self, spark: SparkSession, log: DeltaLog, batch: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
+        table = spark.read.format("delta").load(self._path).schema
+        wanted = fit(table, batch, self._spec)
+        for statement in change_table(self._path, wanted, log.properties):
+            spark.sql(statement)
+        return wanted.batch, wanted.notices
 
     # -- statements -----------------------------------------------------------------------------------------------
 
@@ -103,7 +114,7 @@ class DeltaTarget:
     def _write(self, batch: DataFrame, load: Load) -> None:
         writer = (
             batch.write.format("delta")
-            .option("txnAppId", self._app_id(load.head.lane))
+            .option("txnAppId", self._app_id)
             .option("txnVersion", str(load.head.ordinal))
             .option("userMetadata", _metadata(load.head))
         )
@@ -122,7 +133,7 @@ class DeltaTarget:
     def _transaction(self, spark: SparkSession, head: Head) -> Iterator[None]:
         """MERGE takes its transaction from session settings. Left on, they would swallow the next statement."""
         settings = {
-            f"{_SETTINGS}write.txnAppId": self._app_id(head.lane),
+            f"{_SETTINGS}write.txnAppId": self._app_id,
             f"{_SETTINGS}write.txnVersion": str(head.ordinal),
             f"{_SETTINGS}commitInfo.userMetadata": _metadata(head),
         }
@@ -148,24 +159,12 @@ class DeltaTarget:
     # -- the log --------------------------------------------------------------------------------------------------
 
     def _log(self, *, deep: bool = False) -> DeltaLog | None:
-        return read_log(self._path, (self._app_id("main"),), deep=deep)
+        return read_log(self._path, (self._app_id,), deep=deep)
 
-    def _app_id(self, lane: str) -> str:
-        return f"floodmark:{self._spec.name}:{lane}"
-
-    def _check_columns(self, log: DeltaLog, batch: DataFrame, load: Load) -> None:
-        if load.intent.full:
-            return
-        new = [c for c in batch.columns if c not in log.columns]
-        gone = [c for c in log.columns if c not in batch.columns]
-        if new or gone:
-            parts = [f"new: {', '.join(new)}"] * bool(new) + [f"missing: {', '.join(gone)}"] * bool(gone)
-            raise TargetError(
-                f"the batch's columns are not those of {self._spec.target.table} ({'; '.join(parts)})",
-                table=self._spec.target.table,
-                hint=f"`floodmark run {self._spec.name} --full-refresh` rebuilds the table with the new columns; "
-                "a transform can select the old ones",
-            )
+    @property
+    def _app_id(self) -> str:
+        """One for all lanes: a backfill that was paused and overtaken is then fenced like any other load."""
+        return f"floodmark:{self._spec.name}:main"
 
 
 def _metadata(head: Head) -> str:

@@ -60,7 +60,7 @@ class DeltaLog:
     commits: tuple[Commit, ...]
     """Newest first, as recorded."""
     has_files: bool
-    columns: tuple[str, ...]
+    properties: dict[str, str]
     spent: dict[str, int]
     """The highest transaction version by application id."""
 
@@ -117,7 +117,7 @@ def read_log(path: str, app_ids: tuple[str, ...], *, deep: bool = False) -> Delt
             version=table.version(),
             commits=_commits(table.history(None if deep else RECENT)),
             has_files=bool(table.file_uris()),
-            columns=tuple(f.name for f in table.schema().fields),
+            properties=dict(table.metadata().configuration),
             spent={app: table.transaction_version(app) or 0 for app in app_ids},
         )
         if not deep and len(log.commits) == RECENT and not any(c.head for c in log.current()):

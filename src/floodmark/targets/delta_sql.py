@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from floodmark.errors import Refused
-from floodmark.model.names import spark_name
+from floodmark.model.names import OP, PROVENANCE, spark_name
 from floodmark.model.outcome import Load
 from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import TargetSpec
 from floodmark.targets.delta_types import field_names, sql_type
+from floodmark.targets.schema import Fit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,9 +36,9 @@ def create_table(path: str, batch: DataFrame, spec: TargetSpec) -> list[str]:
         layout = f" CLUSTER BY ({', '.join(map(spark_name, spec.cluster_by))})"
     vectors = "true" if spec.mode == "upsert" and spec.deletion_vectors else "false"
     settings = {"delta.enableDeletionVectors": vectors}
-    if any(char in UNUSUAL for name in field_names(batch.schema) for char in name):
+    if any(char in UNUSUAL for name in field_names(batch.schema.fields) for char in name):
         settings["delta.columnMapping.mode"] = "name"  # Parquet itself can't name such columns
-    properties = " TBLPROPERTIES (" + ", ".join(f"'{k}' = '{v}'" for k, v in settings.items()) + ")"
+    properties = f" TBLPROPERTIES ({_properties(settings)})"
     create = f"CREATE TABLE IF NOT EXISTS {table_at(path)} ({columns}) USING DELTA"
     if spec.cluster_by and any(ord(char) > 0xFFFF for char in create):
         # Delta's parser counts such a character as one and then cuts CLUSTER BY out a place too early.
@@ -50,12 +51,43 @@ def cluster_table(path: str, spec: TargetSpec) -> str:
     return f"ALTER TABLE {table_at(path)} CLUSTER BY ({', '.join(map(spark_name, spec.cluster_by))})"
 
 
+def change_table(path: str, fit: Fit, properties: Mapping[str, str]) -> list[str]:
+    """What makes the table take the batch, each a commit of its own: a run that dies in between leaves the rest to the
+    next."""
+    table, statements = table_at(path), []
+    unusual = any(char in UNUSUAL for name in field_names(fit.added) for char in name)
+    wanted = {"delta.columnMapping.mode": "name"} if fit.renamed or unusual else {}
+    if fit.widened:
+        wanted["delta.enableTypeWidening"] = "true"
+    if any(kind.typeName() == "timestamp_ntz" for kind in _new_types(fit)):
+        wanted["delta.feature.timestampNtz"] = "supported"
+    if missing := {k: v for k, v in wanted.items() if properties.get(k) != v}:
+        statements.append(f"ALTER TABLE {table} SET TBLPROPERTIES ({_properties(missing)})")
+    statements += [f"ALTER TABLE {table} RENAME COLUMN {spark_name(a)} TO {spark_name(b)}" for a, b in fit.renamed]
+    statements += [
+        f"ALTER TABLE {table} ALTER COLUMN {spark_name(name)} TYPE {kind.simpleString()}" for name, kind in fit.widened
+    ]
+    if fit.added:
+        columns = ", ".join(f"{spark_name(f.name)} {sql_type(f.dataType)}" for f in fit.added)
+        statements.append(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
+    return statements
+
+
+def _new_types(fit: Fit) -> list[DataType]:
+    return [*(field.dataType for field in fit.added), *(kind for _, kind in fit.widened)]
+
+
+def _properties(settings: Mapping[str, str]) -> str:
+    return ", ".join(f"'{k}' = '{v}'" for k, v in settings.items())
+
+
 def merge(path: str, batch: str, schema: StructType, keys: Sequence[str], cursor: Sequence[str]) -> str:
     """The higher cursor wins; at equal cursors the later read does, if it says anything new: rows that were read again
     only because they lie above the mark are neither rewritten nor counted."""
     names = [f.name for f in schema.fields]
     on = " AND ".join(f"t.{spark_name(k)} = s.{spark_name(k)}" for k in keys)
-    assignments = ", ".join(f"t.{spark_name(n)} = s.{spark_name(n)}" for n in names)
+    values_of = {n: "'update'" if n == OP else f"s.{spark_name(n)}" for n in names}
+    assignments = ", ".join(f"t.{spark_name(n)} = {value}" for n, value in values_of.items())
     differs = _differs(schema, keys)
     wins = differs
     # The database's collation orders text, Spark's binary order may differ: there the later read simply wins.
@@ -72,8 +104,9 @@ def merge(path: str, batch: str, schema: StructType, keys: Sequence[str], cursor
 
 
 def _differs(schema: StructType, keys: Sequence[str]) -> str:
-    compared = [f.name for f in schema.fields if f.name not in keys and f.dataType.typeName() not in ("map", "variant")]
-    if len(compared) + len(keys) < len(schema.fields):
+    rest = [f for f in schema.fields if f.name not in (*keys, *PROVENANCE)]
+    compared = [f.name for f in rest if f.dataType.typeName() not in ("map", "variant")]
+    if len(compared) < len(rest):
         return "true"  # maps can't be compared: take the later read
     same = " AND ".join(f"s.{spark_name(n)} <=> t.{spark_name(n)}" for n in compared)
     return f"NOT ({same})" if same else "false"
@@ -86,8 +119,9 @@ def _is_text(kind: DataType) -> bool:
 def range_predicate(schema: StructType, load: Load) -> str:
     """The window as a condition on the target, for a load that replaces what the range held before."""
     if not load.cursor or any(_is_text(schema[c].dataType) for c in load.cursor):
+        trouble = "the cursor is text, whose order only the source knows" if load.cursor else "it has no cursor column"
         raise Refused(
-            "rows from before the reset are in the table already, and a range of text can't be replaced in it",
+            f"the range is in the table already, and it can't be replaced there: {trouble}",
             hint="`--full-refresh` loads the whole table again in one commit",
         )
     edges = [(load.intent.after, ">="), (load.intent.until, "<")]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import ConfigError, Place, TargetError
 from floodmark.model.names import spark_name, twins
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 NO_PLACE = {"void", "interval", "daytimeinterval", "yearmonthinterval", "time"}
 """Spark types that Delta has none for, by `typeName`."""
@@ -79,9 +79,9 @@ def sql_type(kind: DataType) -> str:
     return kind.simpleString()
 
 
-def field_names(schema: StructType) -> Iterator[str]:
+def field_names(fields: Iterable[StructField]) -> Iterator[str]:
     """Of all depths."""
-    for field in schema.fields:
+    for field in fields:
         yield field.name
         for path, _ in _leaves(field.dataType):
             yield path

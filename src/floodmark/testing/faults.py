@@ -6,7 +6,8 @@ STEP    kind and port method: `source.look`, `source.read`, `target.load`, `stor
 N       which call of it, counted from 1 (the first when left out)
 WHEN    `before` or `after` the call itself
 ACTION  `kill` (SIGKILL to this process; `kill@0.5` half a second later, in the middle of things), `stop` (SIGSTOP),
-        `error` (the component fails), `unknown` (nobody can say whether it was done), `delay@SECONDS`
+        `error` (the component fails), `cut` (it fails in a way that may pass), `unknown` (nobody can say whether it
+        was done), `delay@SECONDS`
 
 `python -m floodmark.testing.faults target.load:after=kill -- run orders` is the command line with these faults in it.
 """
@@ -30,14 +31,14 @@ from floodmark.registry import Registry
 FaultKind = Literal["source", "target", "store"]
 
 STEPS: dict[FaultKind, tuple[str, ...]] = {
-    "source": ("describe", "count_nulls", "look", "next_cut", "snapshot", "read"),
+    "source": ("describe", "count_nulls", "count", "look", "next_cut", "snapshot", "read"),
     "target": ("inspect", "load", "find"),
     "store": ("get", "save", "acquire", "beat", "release", "record_run"),
 }
 
 _ERRORS = {"source": SourceError, "target": TargetError, "store": StateError}
 _FORM = re.compile(
-    r"(source|target|store)\.(\w+)(?:#(\d+))?:(before|after)=(kill|stop|error|unknown|delay)(?:@([\d.]+))?"
+    r"(source|target|store)\.(\w+)(?:#(\d+))?:(before|after)=(kill|stop|error|cut|unknown|delay)(?:@([\d.]+))?"
 )
 
 
@@ -69,7 +70,7 @@ class Fault:
         elif self.action == "unknown":
             raise OutcomeUnknown(f"injected: nobody knows what became of {step}")
         else:
-            raise _ERRORS[self.kind](f"injected failure at {step}")
+            raise _ERRORS[self.kind](f"injected failure at {step}", transient=self.action == "cut")
 
 
 def step_names() -> list[str]:

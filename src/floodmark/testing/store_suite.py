@@ -21,9 +21,10 @@ import pytest
 
 from floodmark.errors import LeaseHeld, LeaseLost, StateConflict, StateError
 from floodmark.model.lease import Lease, Owner
-from floodmark.model.ledger import FORMAT, Ahead, HeadRef, Intent, PendingLook, PipelineState, Window
+from floodmark.model.ledger import FORMAT, Ahead, HeadRef, Intent, PendingLook, PipelineState
 from floodmark.model.outcome import RunRecord
 from floodmark.model.position import Position
+from floodmark.model.window import Window
 from floodmark.stores import export_state, import_state
 
 Reopen = Callable[[], Any]

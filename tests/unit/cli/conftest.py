@@ -16,7 +16,7 @@ import pytest
 from floodmark.cli.main import main
 from floodmark.errors import ConfigError
 from floodmark.model.event import Event
-from floodmark.model.ledger import PipelineState, Window
+from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import PipelineStatus, Rows, RunRecord, RunResult
 from floodmark.model.plan import Guarantee, RunPlan
 from floodmark.model.position import Position
@@ -29,6 +29,7 @@ from floodmark.model.spec import (
     TargetSpec,
     TimestampSpec,
 )
+from floodmark.model.window import Window
 from floodmark.ports import EventSink
 from floodmark.registry import Registry
 

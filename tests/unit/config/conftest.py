@@ -12,7 +12,8 @@ from pydantic import Field, field_validator
 
 from floodmark.config import load_project, project_from_dict
 from floodmark.errors import ConfigError, MissingExtra
-from floodmark.model.spec import ConnectionOptions, Options, ProjectSpec
+from floodmark.model.options import Options
+from floodmark.model.spec import ConnectionOptions, ProjectSpec
 
 
 class Pool(Options):

@@ -180,7 +180,7 @@ pipelines:
     assert error.declared_at == Place("floodmark.yml", 9, "a:")
     assert error.pipeline == "a"
     assert error.hint == (
-        "Table to read, with its schema where the database has schemas. Set it here or under defaults."
+        "The table to read, or instead of it a `query`, or a pattern of `tables`. Set it here or under defaults."
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from floodmark.config import json_schema
+from floodmark.model.spec import PipelineSpec
 
 if TYPE_CHECKING:
     from tests.unit.config.conftest import Desk
@@ -92,7 +93,7 @@ def test_what_the_schema_refuses_the_loader_refuses(schema: dict[str, Any], desk
 
 def test_descriptions_and_defaults_are_kept(schema: dict[str, Any]) -> None:
     pipeline = schema["$defs"]["Pipeline"]
-    assert pipeline["properties"].keys() == {"source", "change", "target", "transform", "batch_rows"}
+    assert pipeline["properties"].keys() == PipelineSpec.model_fields.keys() - {"name", "places"}
     assert "required" not in pipeline
     assert pipeline["properties"]["batch_rows"]["default"] == 1_000_000
     assert "ties are never cut apart" in pipeline["properties"]["batch_rows"]["description"]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def table_of(desk: Desk, good: str, written: str, **options: Any) -> str:
     text = good.replace("table: public.orders", f"table: '{written}'")
-    return desk.load(text, **options).pipelines["orders"].source.table
+    return desk.load(text, **options).pipelines["orders"].source.table or ""
 
 
 @pytest.mark.parametrize(

@@ -180,9 +180,23 @@ def test_other_lanes_leave_the_mark_alone() -> None:
     story = Story()
     story.load(5, 5)
     story.load(9, 9)
-    expected = story.rebuilt()
-    backfill = story.landed[0].head.but(lane="backfill-1", ordinal=40, after=None, until=story.at(3), mark=story.at(3))
-    assert rebuild("orders", [replace(story.landed[0], head=backfill), *story.landed]) == expected
+    head = story.landed[0].head
+    backfill = head.but(lane="backfill-1", ordinal=3, batch="b3", after=None, until=story.at(3), mark=story.at(9))
+    rebuilt = rebuild("orders", [replace(story.landed[0], head=backfill), *story.landed])
+    assert rebuilt is not None
+    assert rebuilt.mark == story.at(9)
+    assert rebuilt.head is not None
+    assert rebuilt.head.ordinal == 3
+    assert [(w.lane, w.until) for w in rebuilt.windows][-1] == ("backfill-1", story.at(3))
+
+
+def test_a_history_that_begins_with_a_backfill_tells_the_mark() -> None:
+    story = Story()
+    story.load(9, 9)
+    backfill = story.landed[0].head.but(lane="backfill-1", ordinal=7, after=None, until=story.at(3))
+    rebuilt = rebuild("orders", [replace(story.landed[0], head=backfill)])
+    assert rebuilt is not None
+    assert rebuilt.mark == story.at(9)
 
 
 def test_heads_that_contradict_each_other_still_give_the_newest_mark() -> None:

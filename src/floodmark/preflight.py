@@ -1,0 +1,128 @@
+"""All that is found out before anything is read: ledger against target, the table, the look. Starts no Spark and saves
+nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from floodmark.changes.columns import find_column, find_columns
+from floodmark.errors import SourceError
+from floodmark.model.ledger import PipelineState
+from floodmark.model.outcome import TargetState
+from floodmark.model.plan import Look, RunPlan
+from floodmark.model.position import Position
+from floodmark.model.spec import FullSpec, PipelineSpec
+from floodmark.model.table import Cursor, TableInfo
+from floodmark.planner import plan_run, plan_whole_table
+from floodmark.ports import ChangeStrategy, LookRequest, Source, StateStore, Target
+from floodmark.reconcile import Reconciled, reconcile
+from floodmark.shape.rules import check_rules, landing_table
+from floodmark.sources.retrying import RetryingSource
+
+
+@dataclass(frozen=True)
+class Preflight:
+    spec: PipelineSpec
+    source: Source
+    change: ChangeStrategy
+    target: Target
+    store: StateStore
+
+    def retrying(self, tell: Callable[[str], None] = lambda _: None) -> Preflight:
+        """The same, with what may pass tried again, and each try told."""
+        return replace(self, source=RetryingSource(self.source, self.spec.retries, tell))
+
+    def agreed(self, *, full_refresh: bool = False) -> tuple[Reconciled, TargetState]:
+        """Ledger and target compared. A full refresh needs no agreement."""
+        stored = self.store.get(self.spec.name)
+        target = self.target.inspect()
+        if full_refresh:
+            return Reconciled(_fresh(self.spec.name, stored)), target
+        return reconcile(self.spec, stored, target, lambda: self.target.inspect(deep=True)), target
+
+    def describe(self) -> tuple[TableInfo, Cursor | None]:
+        """The table, and all that the file says of it checked against it before any JVM starts."""
+        spec, table = self.spec, self.source.describe()
+        find_columns(table, spec.select, spec.at("select"))
+        for name in spec.columns:
+            find_column(table, name, spec.at(f"columns.{name}"))
+        cursor = self.change.cursor(table)
+        check_rules(spec, table, cursor)
+        if spec.transform is None:
+            landing = landing_table(spec, table)
+            for path in ("keys", "partition_by", "cluster_by"):
+                find_columns(landing, getattr(spec.target, path), spec.at(f"target.{path}"))
+        return table, cursor
+
+    def position(self, value: object) -> Position:
+        """A user's value, read by the table's own cursor."""
+        _, cursor = self.describe()
+        return self.change.position(value, Cursor(()) if cursor is None else cursor)
+
+    def started(self, state: PipelineState, cursor: Cursor | None) -> PipelineState:
+        """A first run begins where the file says."""
+        change = self.spec.change
+        if isinstance(change, FullSpec) or cursor is None or change.start is None:
+            return state
+        if state.head is not None or state.start is not None or state.windows:
+            return state
+        return state.but(start=self.change.position(change.start, cursor))
+
+    def plan(
+        self,
+        state: PipelineState,
+        table: TableInfo,
+        cursor: Cursor | None,
+        *,
+        full_refresh: bool = False,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> RunPlan:
+        if cursor is None:
+            return plan_whole_table(self.spec, state, full_refresh=full_refresh)
+        look = self._look(state, cursor)
+        plan = plan_run(self.spec, state, look, full_refresh=full_refresh)
+        if not plan.nothing_new or plan.first:
+            self._check_nulls(table, cursor, tell)
+        return plan
+
+    def _look(self, state: PipelineState, cursor: Cursor) -> Look:
+        change = self.spec.change
+        assert not isinstance(change, FullSpec)  # noqa: S101 - it has no cursor
+        rereads = self.spec.target.mode != "append"
+        return self.source.look(LookRequest(cursor, state.mark, rereads, change.delay, state.look, state.ahead))
+
+    def _check_nulls(self, table: TableInfo, cursor: Cursor, tell: Callable[[str], None]) -> None:
+        change = self.spec.change
+        nullable = [c.name for c in cursor.columns if c.nullable]
+        if isinstance(change, FullSpec) or not nullable:
+            return
+        count = self.source.count_nulls(nullable)
+        if not count:
+            return
+        names = ", ".join(nullable)
+        rows = f"{count:,} rows of {table.name} have" if count > 1 else f"1 row of {table.name} has"
+        if change.nulls == "skip":
+            tell(f"{rows} no {names}: left out")
+            return
+        raise SourceError(
+            f"{rows} no {names}, so no window can ever hold {'them' if count > 1 else 'it'}",
+            table=table.name,
+            column=names,
+            declared_at=self.spec.at("change.column") or self.spec.at("change"),
+            hint="choose one:\n  nulls: skip     leave them out, counted\n  or fill the column in the source",
+        )
+
+
+def _fresh(pipeline: str, stored: PipelineState | None) -> PipelineState:
+    """For a full refresh: nothing is known, but the run goes on counting."""
+    if stored is None:
+        return PipelineState(pipeline=pipeline)
+    return PipelineState(
+        pipeline=pipeline,
+        revision=stored.revision,
+        run_count=stored.run_count,
+        last_run_id=stored.last_run_id,
+        last_run_at=stored.last_run_at,
+        metadata=stored.metadata,
+    )

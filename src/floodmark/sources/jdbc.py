@@ -1,0 +1,209 @@
+"""Any other database, through its JDBC driver. There is no driver for Python, so Spark takes the look as well: this is
+the one kind of source for which `plan` and a quiet run start a JVM. Standard SQL only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from floodmark.errors import SourceError
+from floodmark.model.names import spark_name
+from floodmark.model.plan import Look
+from floodmark.model.position import Position, Scalar
+from floodmark.model.spec import PipelineSpec
+from floodmark.model.table import Column, Cursor, CursorKind, TableInfo
+from floodmark.ports import LookRequest, ReadRequest
+from floodmark.sources.bound import delayed, delayed_bound
+from floodmark.sources.jdbc_connection import JdbcConnection
+from floodmark.sources.look import Probe
+from floodmark.sources.relation import check_names, relation_of
+from floodmark.sources.sql import (
+    CursorSql,
+    Dialect,
+    fetch_first,
+    local_time,
+    next_cut,
+    split_name,
+    text_literal,
+    utc_time,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+__all__ = ["JdbcConnection", "JdbcSource"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_KINDS: dict[str, CursorKind | Literal["date"]] = {
+    "timestamp": "timestamp",
+    "timestamp_ntz": "timestamp",
+    "byte": "integer",
+    "short": "integer",
+    "integer": "integer",
+    "long": "integer",
+    "string": "text",
+    "varchar": "text",
+    "date": "date",
+}
+
+
+class JdbcSource:
+    def __init__(self, connection: JdbcConnection, spec: PipelineSpec, root: Path) -> None:  # noqa: ARG002
+        self._connection = connection
+        self._spec = spec
+        self._relation = relation_of(spec, lambda name: ".".join(map(connection.quoted, split_name(name))))
+        self._name = self._relation.name
+        self._dialect = Dialect(quote=connection.quoted, one_row=fetch_first, row_values=False)
+        self._open: Callable[[], SparkSession] | None = None
+        self._spark: SparkSession | None = None
+
+    def attach(self, spark: Callable[[], SparkSession]) -> None:
+        self._open = spark
+
+    # -- the database ---------------------------------------------------------------------------------------------
+
+    def _query(self, statement: str, spark: SparkSession | None = None) -> DataFrame:
+        """Spark asks the driver for the columns here already, so most mistakes show."""
+        if spark is None:
+            spark = self._session()
+        options = {
+            **self._connection.options,
+            "preferTimestampNTZ": "true",
+            "fetchsize": str(self._spec.source.fetch_size),
+            "dbtable": f"({statement}) q",
+        }
+        with self._told():
+            return spark.read.format("jdbc").options(**options).load()
+
+    def _session(self) -> SparkSession:
+        if self._spark is None:
+            assert self._open is not None  # noqa: S101 - whoever makes a source attaches Spark to it
+            self._spark = self._open()
+        return self._spark
+
+    def _rows(self, frame: DataFrame) -> list[Any]:
+        with self._told():
+            return frame.collect()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except (PySparkException, Py4JError) as error:
+            raise SourceError(
+                f"{self._name}, at {self._connection.where}: {_reason(error)}",
+                table=self._name,
+                declared_at=self._relation.declared_at,
+                hint="names are written as the database holds them: many hold ORDERS for what was created as orders",
+            ) from error
+
+    def _number(self, statement: str) -> int:
+        return int(self._rows(self._query(statement))[0][0])
+
+    def describe(self) -> TableInfo:
+        fields = self._query(f"SELECT * FROM {self._relation.sql}").schema.fields
+        check_names([field.name for field in fields], self._relation)
+        return TableInfo(self._name, tuple(_column(field.name, field.dataType) for field in fields))
+
+    def count_nulls(self, columns: Sequence[str]) -> int:
+        where = " OR ".join(f"{self._dialect.quote(name)} IS NULL" for name in columns)
+        return self._number(f"SELECT count(*) AS floodmark_n FROM {self._relation.sql} WHERE {where}")
+
+    def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
+        return self._number(self._cursor_sql(cursor).count(after, until))
+
+    def close(self) -> None:
+        """The session is the project's."""
+        self._spark = None
+
+    # -- the look -------------------------------------------------------------------------------------------------
+
+    def look(self, request: LookRequest) -> Look:
+        cursor = request.cursor
+        probe = Probe(
+            self._cursor_sql(cursor),
+            lambda statement: self._fetch(statement, cursor),
+            self._number,
+            self._checksum,
+        )
+        # This machine's clock: how a database tells its own is no standard, and the delay is longer than they differ.
+        clock = datetime.now(UTC)
+        guarantee = delayed(request.delay, "open transactions can't be seen through JDBC")
+        return probe.look(request, clock, lambda highest: delayed_bound(request, clock, highest), guarantee)
+
+    def _checksum(self, where: str) -> str:
+        """Hashed by Spark, since databases have no hash function in common."""
+        from pyspark.sql import functions as F
+
+        rows = self._query(f"SELECT * FROM {self._relation.sql} WHERE {where}")
+        row_hash = F.xxhash64(*(F.col(spark_name(name)) for name in rows.columns))
+        return str(self._rows(rows.agg(F.sum(row_hash.cast("decimal(38,0)"))))[0][0] or 0)
+
+    def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
+        sql = self._cursor_sql(cursor)
+        return next_cut(sql, lambda statement: self._fetch(statement, cursor), after, until, rows)
+
+    def _cursor_sql(self, cursor: Cursor) -> CursorSql:
+        return CursorSql(self._relation.sql, cursor, _literal, self._dialect)
+
+    def _fetch(self, statement: str, cursor: Cursor) -> tuple[Scalar, ...] | None:
+        from pyspark.sql import functions as F
+
+        frame = self._query(statement)
+        # A moment as a number: PySpark would show it in this machine's zone.
+        values = [F.unix_micros(spark_name(c.name)) if c.zoned else F.col(spark_name(c.name)) for c in cursor.columns]
+        found = self._rows(frame.select(*values))
+        if not found:
+            return None
+        return tuple(_scalar(v, c, cursor) for v, c in zip(found[0], cursor.columns, strict=True))
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Nothing to share: one statement on one connection reads each batch."""
+        yield None
+
+    def read(self, spark: SparkSession, request: ReadRequest, snapshot: str | None) -> DataFrame:  # noqa: ARG002
+        where = "1 = 1"
+        if request.cursor is not None:
+            where = self._cursor_sql(request.cursor).bounds(request.after, request.until)
+        return self._query(f"SELECT * FROM {self._relation.sql} WHERE {where}", spark)
+
+
+def _column(name: str, kind: DataType) -> Column:
+    whole = kind.typeName() == "decimal" and getattr(kind, "scale", 1) == 0
+    found = "integer" if whole else _KINDS.get(kind.typeName(), "other")
+    return Column(name, kind.simpleString(), found, zoned=kind.typeName() == "timestamp")  # type: ignore[arg-type]
+
+
+def _scalar(value: Any, column: Column, cursor: Cursor) -> Scalar:
+    if column.zoned:
+        return _EPOCH + timedelta(microseconds=value)
+    if isinstance(value, datetime):
+        return utc_time(value, cursor)
+    return int(value) if isinstance(value, int | Decimal) else str(value)
+
+
+def _literal(value: Scalar, column: Column, cursor: Cursor) -> str:
+    if isinstance(value, datetime):
+        zone = "+00:00" if column.zoned else ""
+        wall = value.astimezone(UTC).replace(tzinfo=None) if column.zoned else local_time(value, cursor)
+        return f"TIMESTAMP '{wall.isoformat(sep=' ', timespec='microseconds')}{zone}'"
+    return str(value) if isinstance(value, int) else text_literal(value)
+
+
+def _reason(error: Exception) -> str:
+    """The driver's own words, out of Spark's and Java's around them."""
+    text = str(error)
+    said = re.findall(r"(?:[\w$]+\.)+[\w$]*(?:Exception|Error): (.+)", text)
+    return (said[-1] if said else text.strip().splitlines()[0])[:300]

@@ -1,0 +1,244 @@
+"""MySQL and MariaDB: looked at through pymysql, read through JDBC. Several readers can't share a snapshot here, so they
+share out the rows by primary key, which a row keeps whatever else changes (docs/decisions/0005)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from floodmark.errors import SourceError
+from floodmark.model.names import spark_name
+from floodmark.model.plan import Look
+from floodmark.model.position import Position, Scalar
+from floodmark.model.spec import PipelineSpec
+from floodmark.model.table import Column, Cursor, TableInfo, TableName
+from floodmark.ports import LookRequest, ReadRequest
+from floodmark.sources.bound import delayed, delayed_bound
+from floodmark.sources.look import Probe
+from floodmark.sources.mysql_catalog import ALL_TABLES, BASE_TABLES, UNKNOWN, column, result_column
+from floodmark.sources.mysql_connection import MysqlConnection, may_pass, reason
+from floodmark.sources.mysql_types import MysqlType, type_of, typed
+from floodmark.sources.relation import broken_query, check_names, relation_of
+from floodmark.sources.split import Split, cuts_from, key_of, readers, share, split_by
+from floodmark.sources.sql import CursorSql, Dialect, local_time, next_cut, split_name, unknown_table, utc_time
+
+if TYPE_CHECKING:
+    import pymysql
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["MysqlConnection", "MysqlSource"]
+
+
+def quote(name: str) -> str:
+    """Backticks, which name a column under every sql_mode."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+# Row values are compared rightly, but without any index.
+DIALECT = Dialect(quote=quote, row_values=False, random="rand()")
+
+
+class MysqlSource:
+    def __init__(self, connection: MysqlConnection, spec: PipelineSpec, root: Path) -> None:  # noqa: ARG002
+        self._connection = connection
+        self._spec = spec
+        self._relation = relation_of(spec, _quoted)
+        self._name = self._relation.name
+        self._db: pymysql.Connection[Any] | None = None
+
+    # -- the database ---------------------------------------------------------------------------------------------
+
+    def _execute(self, statement: str) -> Any:
+        """The cursor. Raises the driver's own errors, once connected."""
+        if self._db is None:
+            try:
+                self._db = self._connection.connect()
+            except SourceError as error:
+                raise error.located(declared_at=self._spec.at("source.connection")) from error
+        cursor = self._db.cursor()
+        try:
+            cursor.execute(statement)
+        except Exception as error:
+            if may_pass(error):
+                self.close()  # what was cut off is opened anew by the next call
+            raise
+        return cursor
+
+    def _rows(self, statement: str) -> list[tuple[Any, ...]]:
+        import pymysql
+
+        try:
+            return list(self._execute(statement).fetchall())
+        except pymysql.Error as error:
+            raise SourceError(
+                f"{self._name}: {reason(error)}",
+                table=self._name,
+                declared_at=self._relation.declared_at,
+                transient=may_pass(error),
+            ) from error
+
+    def _number(self, statement: str) -> int:
+        return int(self._rows(statement)[0][0])
+
+    def describe(self) -> TableInfo:
+        import pymysql
+
+        table, place = self._relation.table, self._relation.declared_at
+        if table is None:
+            return self._describe_query()
+        try:
+            found = self._execute(f"SHOW COLUMNS FROM {table}").fetchall()
+        except pymysql.Error as error:
+            if error.args[0] in UNKNOWN:
+                raise unknown_table(self._name, self._connection.where, self._known(), place) from error
+            raise SourceError(f"{self._name}: {reason(error)}", table=self._name, transient=may_pass(error)) from error
+        columns = tuple(column(name, kind, null == "YES", self._name, place) for name, kind, null, *_ in found)
+        keys = sorted((row[3], row[4]) for row in self._rows(f"SHOW INDEX FROM {table} WHERE Key_name = 'PRIMARY'"))
+        return TableInfo(self._name, columns, tuple(name for _, name in keys))
+
+    def _describe_query(self) -> TableInfo:
+        import pymysql
+
+        try:
+            cursor = self._execute(f"SELECT * FROM {self._relation.sql} LIMIT 0")
+        except pymysql.Error as error:
+            if may_pass(error):
+                raise SourceError(f"{self._name}: {reason(error)}", transient=True) from error
+            raise broken_query(reason(error), self._relation) from error
+        fields = cursor._result.fields
+        check_names([field.name for field in fields], self._relation)
+        return TableInfo(self._name, tuple(result_column(field, self._relation.declared_at) for field in fields))
+
+    def _known(self) -> list[str]:
+        own = self._connection.parts["database"]
+        return [name if schema == own else f"{schema}.{name}" for schema, name in self._rows(ALL_TABLES)]
+
+    def list_tables(self) -> list[TableName]:
+        own = self._connection.parts["database"]
+        return [TableName(schema, name, schema == own) for schema, name in self._rows(BASE_TABLES)]
+
+    def count_nulls(self, columns: Sequence[str]) -> int:
+        where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
+        return self._number(f"SELECT count(*) FROM {self._relation.sql} WHERE {where}")
+
+    def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
+        return self._number(self._cursor_sql(cursor).count(after, until))
+
+    def close(self) -> None:
+        if self._db is not None:
+            with suppress(Exception):  # it may have been cut off already
+                self._db.close()
+            self._db = None
+
+    # -- the look -------------------------------------------------------------------------------------------------
+
+    def look(self, request: LookRequest) -> Look:
+        cursor = request.cursor
+        probe = Probe(
+            self._cursor_sql(cursor),
+            lambda statement: self._fetch(statement, cursor),
+            self._number,
+            self._checksum,
+        )
+        clock: datetime = self._rows("SELECT utc_timestamp(6)")[0][0].replace(tzinfo=UTC)
+        guarantee = delayed(request.delay, "open transactions are not looked at")
+        return probe.look(request, clock, lambda highest: delayed_bound(request, clock, highest), guarantee)
+
+    def _checksum(self, where: str) -> str:
+        """Each value by its own hash: all of them in one text could be longer than the server's packets."""
+        hashes = ", ".join(f"ifnull(md5({_selected(c)}), '~')" for c in self.describe().columns)
+        number = f"cast(conv(left(md5(concat({hashes})), 15), 16, 10) AS decimal(20, 0))"
+        return str(self._rows(f"SELECT coalesce(sum({number}), 0) FROM {self._relation.sql} WHERE {where}")[0][0])
+
+    def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
+        sql = self._cursor_sql(cursor)
+        return next_cut(sql, lambda statement: self._fetch(statement, cursor), after, until, rows)
+
+    def _cursor_sql(self, cursor: Cursor) -> CursorSql:
+        return CursorSql(self._relation.sql, cursor, _literal, DIALECT)
+
+    def _fetch(self, statement: str, cursor: Cursor) -> tuple[Scalar, ...] | None:
+        found = self._rows(statement)
+        return None if not found else self._scalars(found[0], cursor)
+
+    def _scalars(self, row: tuple[Any, ...], cursor: Cursor) -> tuple[Scalar, ...]:
+        return tuple(self._scalar(v, c, cursor) for v, c in zip(row, cursor.columns, strict=True))
+
+    def _scalar(self, value: Any, column: Column, cursor: Cursor) -> Scalar:
+        if isinstance(value, datetime):
+            return utc_time(value if not column.zoned else value.replace(tzinfo=UTC), cursor)
+        if column.kind == "timestamp":
+            raise SourceError(
+                f'column "{column.name}" of {self._name} holds {value}, which is no time',
+                table=self._name,
+                column=column.name,
+                value=value,
+                declared_at=self._spec.at("change.column") or self._spec.at("change"),
+                hint="make it NULL or a real time: a zero date has no place among the others",
+            )
+        return value if isinstance(value, int) else str(value)
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """MySQL can't hand one view of the data to another connection: see `_split`."""
+        yield None
+
+    def read(self, spark: SparkSession, request: ReadRequest, snapshot: str | None) -> DataFrame:  # noqa: ARG002
+        table = self.describe()
+        columns = [f"{_selected(c)} AS {quote(c.name)}" for c in table.columns]
+        where, split = "true", Split()
+        if request.cursor is not None:
+            where = self._cursor_sql(request.cursor).bounds(request.after, request.until)
+            split = self._split(table, request, where)
+        address, properties = self._connection.jdbc
+        properties |= {
+            "fetchsize": str(self._spec.source.fetch_size),
+            "customSchema": ", ".join(f"{spark_name(c.name)} {_type(c).wire}" for c in table.columns),
+        }
+        query = f"(SELECT {', '.join([*columns, *split.columns])} FROM {self._relation.sql} WHERE {where}) q"
+        if split.predicates:
+            rows = spark.read.jdbc(address, query, predicates=list(split.predicates), properties=properties)
+        else:
+            rows = spark.read.jdbc(address, query, properties=properties)
+        return rows.select(*(typed(c, self._name) for c in table.columns))
+
+    def _split(self, table: TableInfo, request: ReadRequest, where: str) -> Split:
+        """By primary key only: each reader sees a moment of its own, and between two moments a row may get another
+        cursor value, and would be read twice or not at all; but never another key."""
+        key, rows = key_of(table), request.rows
+        wanted = readers(self._spec.source.partitions, rows)
+        if key is None or rows is None or wanted <= 1:
+            return Split()
+        sql = self._cursor_sql(key)
+        sample = [self._scalars(row, key) for row in self._rows(sql.sample(where, share(rows)))]
+        return split_by(sql, cuts_from(sample, wanted))
+
+
+def _quoted(name: str) -> str:
+    return ".".join(quote(part) for part in split_name(name))
+
+
+def _type(column: Column) -> MysqlType:
+    found = type_of(column.declared)
+    assert found is not None  # noqa: S101 - describe has refused what can't be carried
+    return found
+
+
+def _selected(column: Column) -> str:
+    return _type(column).select.format(quote(column.name))
+
+
+def _literal(value: Scalar, column: Column, cursor: Cursor) -> str:
+    if isinstance(value, datetime):
+        wall = value.astimezone(UTC).replace(tzinfo=None) if column.zoned else local_time(value, cursor)
+        return f"TIMESTAMP'{wall.isoformat(sep=' ', timespec='microseconds')}'"
+    if isinstance(value, int):
+        return str(value)
+    if "\\" in value:
+        return f"_utf8mb4 X'{value.encode().hex()}'"  # what a backslash means is up to the sql_mode
+    return "'" + value.replace("'", "''") + "'"
