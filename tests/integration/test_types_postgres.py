@@ -204,6 +204,7 @@ def test_times_do_not_depend_on_the_session_s_zone_nor_on_the_number_of_readers(
     )
     assert ok(project.run("types")).rows.inserted == 24
     loaded = spark.read.format("delta").load(str(tmp_path / "lake" / "odd")).orderBy("id")
+    assert dict(loaded.dtypes)["at"] == "timestamp_ntz"
     at, moment = loaded.selectExpr("cast(at AS string)", "cast(moment AS string)").collect()[8]
     assert (at, moment) == ("2026-03-29 02:30:00.000001", "2026-10-25 01:30:00.000001")
 

@@ -194,9 +194,8 @@ def _decimal(column: PgColumn, x: str, kind: str) -> Wire:
     def make(parts: Sequence[SparkColumn], refuse: Refuse) -> SparkColumn:
         from pyspark.sql import functions as F
 
-        value = parts[0].try_cast(kind)
-        misfit = parts[0].isNotNull() & value.isNull()
-        return F.when(misfit, refuse(parts[0], f"which no {kind} of Spark can be")).otherwise(value)
+        misfit = F.when(parts[0].isNotNull(), refuse(parts[0], f"which no {kind} of Spark can be"))
+        return F.coalesce(parts[0].try_cast(kind), misfit)
 
     return Wire(column.name, ((f"{x}::text", "string"),), make)
 
@@ -210,11 +209,9 @@ def _array(column: PgColumn, x: str) -> Wire:
     def make(parts: Sequence[SparkColumn], refuse: Refuse) -> SparkColumn:
         from pyspark.sql import functions as F
 
-        texts = F.from_json(parts[0], "array<string>")
-        flat = F.when(
-            parts[0].isNotNull() & texts.isNull(),
-            refuse(parts[0], f"which is no array of one dimension; declared as {column.base}[][] it arrives as JSON"),
-        ).otherwise(texts)
+        nested = f"which is no array of one dimension; declared as {column.base}[][] it arrives as JSON"
+        misfit = F.when(parts[0].isNotNull(), refuse(parts[0], nested))
+        flat = F.coalesce(F.from_json(parts[0], "array<string>"), misfit)
         if kind == "string":
             return flat
         odd = F.exists(flat, lambda item: item.isNotNull() & item.try_cast(kind).isNull())

@@ -121,4 +121,4 @@ def _checked(kind: str, parts: Sequence[SparkColumn], refuse: Refuse, value: Spa
     checked = F.when(odd.isNotNull(), refuse(odd, why))
     if value is None:
         return checked.otherwise(raw)
-    return checked.when(raw.isNotNull() & value.isNull(), refuse(raw, why)).otherwise(value)
+    return checked.otherwise(F.coalesce(value, F.when(raw.isNotNull(), refuse(raw, why))))
