@@ -11,12 +11,15 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 Scalar = datetime | int | str
 
 MICROSECOND = timedelta(microseconds=1)
+LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
+"""Some write it for "never": there is no moment after it to step up to."""
 
 
 @dataclass(frozen=True)
 class Position:
     """One value per cursor column. Text has no successor that Python could name (the database's collation orders it),
-    so a cut after a text value keeps the value and says `beyond`; integers and timestamps are simply stepped up."""
+    so a cut after a text value, or after the last moment there is, keeps the value and says `beyond`; integers and
+    timestamps are simply stepped up."""
 
     values: tuple[Scalar, ...]
     beyond: bool = False
@@ -28,7 +31,7 @@ class Position:
     @classmethod
     def after(cls, *values: Scalar) -> Position:
         last = values[-1]
-        if isinstance(last, str):
+        if isinstance(last, str) or last == LAST_MOMENT:
             return cls(values, beyond=True)
         step: Scalar = last + MICROSECOND if isinstance(last, datetime) else last + 1
         return cls((*values[:-1], step))
@@ -51,7 +54,7 @@ class Position:
     def precedes(self, other: Position) -> bool:
         if not (self.is_comparable and other.is_comparable):
             raise ValueError("text positions are compared in the database, never here")
-        return self.values < other.values
+        return (self.values, self.beyond) < (other.values, other.beyond)
 
     def __str__(self) -> str:
         shown = ", ".join(_scalar_text(v) for v in self.values)

@@ -52,4 +52,7 @@ def newest_by_key(batch: DataFrame, keys: Sequence[str], cursor: Sequence[str]) 
     tie_break = F.xxhash64(*(F.col(spark_name(c)) for c in batch.columns))
     order = [F.col(spark_name(c)).desc_nulls_last() for c in cursor]
     ranked = Window.partitionBy(*(F.col(spark_name(k)) for k in keys)).orderBy(*order, tie_break)
-    return batch.withColumn(_ROW, F.row_number().over(ranked)).where(F.col(_ROW) == 1).drop(_ROW)
+    rank = _ROW
+    while rank in batch.columns:
+        rank += "_"
+    return batch.withColumn(rank, F.row_number().over(ranked)).where(F.col(rank) == 1).drop(rank)

@@ -135,10 +135,25 @@ class JdbcSource:
             self._number,
             self._checksum,
         )
-        # This machine's clock: how a database tells its own is no standard, and the delay is longer than they differ.
-        clock = datetime.now(UTC)
+        clock = self._clock()
         guarantee = delayed(request.delay, "open transactions can't be seen through JDBC")
         return probe.look(request, clock, lambda highest: delayed_bound(request, clock, highest), guarantee)
+
+    def _clock(self) -> datetime:
+        """The database's own, told beside any row of the table, since the standard knows no other way; without a row
+        nothing hangs on it. One without a zone may be any zone's: then the earlier of both clocks, which can only make
+        rows wait."""
+        from pyspark.sql import functions as F
+
+        here = datetime.now(UTC)
+        frame = self._query(f"SELECT CURRENT_TIMESTAMP AS floodmark_now FROM {self._relation.sql} {fetch_first(0)}")
+        name = frame.columns[0]
+        zoned = frame.schema[0].dataType.typeName() == "timestamp"
+        found = self._rows(frame.select(F.unix_micros(F.col(name).cast("timestamp"))))
+        if not found:
+            return here
+        told = _EPOCH + timedelta(microseconds=found[0][0])
+        return told if zoned else min(told, here)
 
     def _checksum(self, where: str) -> str:
         """Hashed by Spark, since databases have no hash function in common."""

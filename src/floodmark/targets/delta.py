@@ -21,7 +21,7 @@ from floodmark.errors import ConfigError, TargetError
 from floodmark.model.outcome import Head, Landed, Load, TargetState
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
 from floodmark.targets.delta_log import DeltaLog, read_log
-from floodmark.targets.delta_sql import change_table, cluster_table, create_table, merge, range_predicate
+from floodmark.targets.delta_sql import OURS, change_table, cluster_table, create_table, merge, range_predicate
 from floodmark.targets.delta_types import refuse_columns, refuse_folder
 from floodmark.targets.schema import fit
 
@@ -80,8 +80,9 @@ class DeltaTarget:
         refuse_columns(batch.schema, self._spec.target.table)
         log = self._log()
         notices: tuple[str, ...] = ()
-        if log is None:
-            for statement in create_table(self._path, batch, self._spec.target):
+        if log is None or self._is_untouched(log):
+            again = log is not None
+            for statement in create_table(self._path, batch, self._spec.target, self._spec.name, again=again):
                 spark.sql(statement)
         elif not load.intent.full:
             batch, notices = self._fitted(spark, log, batch)
@@ -93,6 +94,10 @@ class DeltaTarget:
                 spark.sql(cluster_table(self._path, self._spec.target))
         landed = self.find(load.intent.batch)
         return None if landed is None else replace(landed, notices=notices)
+
+    def _is_untouched(self, log: DeltaLog) -> bool:
+        """A first load made the table and then failed: what it was to hold may have been declared anew since."""
+        return not log.has_files and log.properties.get(OURS) == self._spec.name and not log.landed(self._spec.name)
 
     def _fitted(self, spark: SparkSession, log: DeltaLog, batch: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
         table = spark.read.format("delta").load(self._path).schema

@@ -27,7 +27,11 @@ def table_at(path: str) -> str:
     return f"delta.{spark_name(path)}"
 
 
-def create_table(path: str, batch: DataFrame, spec: TargetSpec) -> list[str]:
+OURS = "floodmark.pipeline"
+"""Property of a table that we made: as long as nothing is in it, it may be made again with other columns."""
+
+
+def create_table(path: str, batch: DataFrame, spec: TargetSpec, pipeline: str, *, again: bool = False) -> list[str]:
     columns = ", ".join(f"{spark_name(f.name)} {sql_type(f.dataType)}" for f in batch.schema.fields)
     layout = ""
     if spec.partition_by:
@@ -35,11 +39,12 @@ def create_table(path: str, batch: DataFrame, spec: TargetSpec) -> list[str]:
     elif spec.cluster_by:
         layout = f" CLUSTER BY ({', '.join(map(spark_name, spec.cluster_by))})"
     vectors = "true" if spec.mode == "upsert" and spec.deletion_vectors else "false"
-    settings = {"delta.enableDeletionVectors": vectors}
+    settings = {"delta.enableDeletionVectors": vectors, OURS: pipeline}
     if any(char in UNUSUAL for name in field_names(batch.schema.fields) for char in name):
         settings["delta.columnMapping.mode"] = "name"  # Parquet itself can't name such columns
     properties = f" TBLPROPERTIES ({_properties(settings)})"
-    create = f"CREATE TABLE IF NOT EXISTS {table_at(path)} ({columns}) USING DELTA"
+    verb = "CREATE OR REPLACE TABLE" if again else "CREATE TABLE IF NOT EXISTS"
+    create = f"{verb} {table_at(path)} ({columns}) USING DELTA"
     if spec.cluster_by and any(ord(char) > 0xFFFF for char in create):
         # Delta's parser counts such a character as one and then cuts CLUSTER BY out a place too early.
         return [f"{create}{properties}", cluster_table(path, spec)]
@@ -78,7 +83,11 @@ def _new_types(fit: Fit) -> list[DataType]:
 
 
 def _properties(settings: Mapping[str, str]) -> str:
-    return ", ".join(f"'{k}' = '{v}'" for k, v in settings.items())
+    return ", ".join(f"{_text(k)} = {_text(v)}" for k, v in settings.items())
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def merge(path: str, batch: str, schema: StructType, keys: Sequence[str], cursor: Sequence[str]) -> str:
