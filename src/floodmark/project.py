@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,11 +16,11 @@ from floodmark.backfill import Backfill, Range
 from floodmark.errors import ConfigError
 from floodmark.lease import standing, this_process
 from floodmark.loader import Surroundings
-from floodmark.model.ledger import PipelineState, gaps
-from floodmark.model.outcome import Health, PipelineStatus, RunRecord, RunResult, TargetState
+from floodmark.model.ledger import PipelineState
+from floodmark.model.outcome import PipelineStatus, RunRecord, RunResult, TargetState
 from floodmark.model.plan import RunPlan
 from floodmark.model.spec import ConnectionOptions, PipelineSpec, ProjectSpec, SparkSpec
-from floodmark.model.window import MAIN
+from floodmark.observe.status import status_of
 from floodmark.ports import (
     EventSink,
     HandsBack,
@@ -153,24 +153,7 @@ class Project:
         return [name for name in known if name in chosen]
 
     def status(self, name: str) -> PipelineStatus:
-        state = self.state(name)
-        runs = [run for run in self.history(name) if run.lane == MAIN]
-        last = runs[0] if runs else None
-        mark = None if state is None else state.mark
-        health: Health = (
-            "never ran" if last is None and state is None else "ok" if last is None or last.success else "failed"
-        )
-        return PipelineStatus(
-            pipeline=name,
-            health="running" if self._is_running(name) else health,
-            mark=mark,
-            lag=_lag(runs),
-            last_run=last,
-            rows_total=0 if state is None else state.rows_total,
-            gaps=None if state is None or state.head is None else len(gaps(state)),
-            guarantee="" if last is None else last.guarantee,
-            intent=state is not None and state.intent is not None,
-        )
+        return status_of(name, self.state(name), self.history(name), running=self._is_running(name))
 
     def _is_running(self, name: str) -> bool:
         if not isinstance(self.store, SupportsLeases):
@@ -291,12 +274,6 @@ class Project:
             log_file = self._root / ".floodmark" / "logs" / "spark.log"
             self._spark = open_session(self.spec.spark, needs=needs, log_file=log_file, rows=rows, tell=tell)
         return own_session(self._spark)
-
-
-def _lag(runs: Sequence[RunRecord]) -> timedelta | None:
-    """How long ago the target was known to hold all that the source showed."""
-    done = next((run for run in runs if run.success), None)
-    return None if done is None else datetime.now(UTC) - done.started_at
 
 
 def load(

@@ -4,7 +4,7 @@ the one kind of source for which `plan` and a quiet run start a JVM. Standard SQ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -14,24 +14,23 @@ from typing import TYPE_CHECKING, Any, Literal
 from floodmark.errors import SourceError
 from floodmark.model.names import spark_name
 from floodmark.model.plan import Look
-from floodmark.model.position import Position, Scalar
+from floodmark.model.position import Scalar
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Column, Cursor, CursorKind, TableInfo
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound
 from floodmark.sources.jdbc_connection import JdbcConnection
-from floodmark.sources.look import Probe
 from floodmark.sources.relation import check_names, relation_of
 from floodmark.sources.sql import (
     CursorSql,
     Dialect,
     fetch_first,
     local_time,
-    next_cut,
     split_name,
     text_literal,
     utc_time,
 )
+from floodmark.sources.sql_source import SqlSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +52,7 @@ _KINDS: dict[str, CursorKind | Literal["date"]] = {
 }
 
 
-class JdbcSource:
+class JdbcSource(SqlSource):
     def __init__(self, connection: JdbcConnection, spec: PipelineSpec, root: Path) -> None:  # noqa: ARG002
         self._connection = connection
         self._spec = spec
@@ -114,13 +113,6 @@ class JdbcSource:
         check_names([field.name for field in fields], self._relation)
         return TableInfo(self._name, tuple(_column(field.name, field.dataType) for field in fields))
 
-    def count_nulls(self, columns: Sequence[str]) -> int:
-        where = " OR ".join(f"{self._dialect.quote(name)} IS NULL" for name in columns)
-        return self._number(f"SELECT count(*) AS floodmark_n FROM {self._relation.sql} WHERE {where}")
-
-    def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
-        return self._number(self._cursor_sql(cursor).count(after, until))
-
     def close(self) -> None:
         """The session is the project's."""
         self._spark = None
@@ -129,12 +121,7 @@ class JdbcSource:
 
     def look(self, request: LookRequest) -> Look:
         cursor = request.cursor
-        probe = Probe(
-            self._cursor_sql(cursor),
-            lambda statement: self._fetch(statement, cursor),
-            self._number,
-            self._checksum,
-        )
+        probe = self._probe(cursor)
         clock = self._clock()
         guarantee = delayed(request.delay, "open transactions can't be seen through JDBC")
         return probe.look(request, clock, lambda highest: delayed_bound(request, clock, highest), guarantee)
@@ -162,10 +149,6 @@ class JdbcSource:
         rows = self._query(f"SELECT * FROM {self._relation.sql} WHERE {where}")
         row_hash = F.xxhash64(*(F.col(spark_name(name)) for name in rows.columns))
         return str(self._rows(rows.agg(F.sum(row_hash.cast("decimal(38,0)"))))[0][0] or 0)
-
-    def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
-        sql = self._cursor_sql(cursor)
-        return next_cut(sql, lambda statement: self._fetch(statement, cursor), after, until, rows)
 
     def _cursor_sql(self, cursor: Cursor) -> CursorSql:
         return CursorSql(self._relation.sql, cursor, _literal, self._dialect)

@@ -3,7 +3,7 @@ share out the rows by primary key, which a row keeps whatever else changes (docs
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 from floodmark.errors import SourceError
 from floodmark.model.names import spark_name
 from floodmark.model.plan import Look
-from floodmark.model.position import Position, Scalar
+from floodmark.model.position import Scalar
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound
-from floodmark.sources.look import Probe
 from floodmark.sources.mysql_catalog import ALL_TABLES, BASE_TABLES, UNKNOWN, column, result_column
 from floodmark.sources.mysql_connection import MysqlConnection, may_pass, reason
 from floodmark.sources.mysql_types import MysqlType, type_of, typed
 from floodmark.sources.relation import broken_query, check_names, relation_of
 from floodmark.sources.split import Split, cuts_from, key_of, readers, share, split_by
-from floodmark.sources.sql import CursorSql, Dialect, local_time, next_cut, split_name, unknown_table, utc_time
+from floodmark.sources.sql import CursorSql, Dialect, local_time, split_name, unknown_table, utc_time
+from floodmark.sources.sql_source import SqlSource
 
 if TYPE_CHECKING:
     import pymysql
@@ -41,7 +41,9 @@ def quote(name: str) -> str:
 DIALECT = Dialect(quote=quote, row_values=False, random="rand()")
 
 
-class MysqlSource:
+class MysqlSource(SqlSource):
+    _dialect = DIALECT
+
     def __init__(self, connection: MysqlConnection, spec: PipelineSpec, root: Path) -> None:  # noqa: ARG002
         self._connection = connection
         self._spec = spec
@@ -129,13 +131,6 @@ class MysqlSource:
         database = schema[-1] if schema else parts["database"]
         return [f"GRANT SELECT ON {quote(database)}.{quote(table)} TO {user};"]
 
-    def count_nulls(self, columns: Sequence[str]) -> int:
-        where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
-        return self._number(f"SELECT count(*) FROM {self._relation.sql} WHERE {where}")
-
-    def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
-        return self._number(self._cursor_sql(cursor).count(after, until))
-
     def close(self) -> None:
         if self._db is not None:
             with suppress(Exception):  # it may have been cut off already
@@ -146,12 +141,7 @@ class MysqlSource:
 
     def look(self, request: LookRequest) -> Look:
         cursor = request.cursor
-        probe = Probe(
-            self._cursor_sql(cursor),
-            lambda statement: self._fetch(statement, cursor),
-            self._number,
-            self._checksum,
-        )
+        probe = self._probe(cursor)
         clock: datetime = self._rows("SELECT utc_timestamp(6)")[0][0].replace(tzinfo=UTC)
         guarantee = delayed(request.delay, "open transactions are not looked at")
         return probe.look(request, clock, lambda highest: delayed_bound(request, clock, highest), guarantee)
@@ -162,12 +152,8 @@ class MysqlSource:
         number = f"cast(conv(left(md5(concat({hashes})), 15), 16, 10) AS decimal(20, 0))"
         return str(self._rows(f"SELECT coalesce(sum({number}), 0) FROM {self._relation.sql} WHERE {where}")[0][0])
 
-    def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
-        sql = self._cursor_sql(cursor)
-        return next_cut(sql, lambda statement: self._fetch(statement, cursor), after, until, rows)
-
     def _cursor_sql(self, cursor: Cursor) -> CursorSql:
-        return CursorSql(self._relation.sql, cursor, _literal, DIALECT)
+        return CursorSql(self._relation.sql, cursor, _literal, self._dialect)
 
     def _fetch(self, statement: str, cursor: Cursor) -> tuple[Scalar, ...] | None:
         found = self._rows(statement)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field
 
 from floodmark.errors import MissingExtra, SourceError
-from floodmark.sources.address import check_url, url_parts
-from floodmark.sources.gentle import GentleOptions, milliseconds
+from floodmark.sources.server import ServerOptions, milliseconds
 
 if TYPE_CHECKING:
     import pymysql
@@ -19,47 +18,18 @@ _PASSING = {1040, 1053, 1158, 1159, 1160, 1161, 1205, 1213, 1317, 1969, 2002, 20
 statement time-out."""
 
 
-class MysqlConnection(GentleOptions):
+class MysqlConnection(ServerOptions):
     """A MySQL or MariaDB database, by URL or by its parts."""
 
-    type: Literal["mysql", "mariadb"] = "mysql"
-    url: SecretStr | None = Field(default=None, description="mysql://user:password@host:3306/database")
-    host: str | None = Field(default=None, description="Host name.")
-    port: int | None = Field(default=None, ge=1, le=65535, description="Port; 3306 when unset.")
-    database: str | None = Field(default=None, description="Database name.")
-    user: str | None = Field(default=None, description="User to connect as; SELECT on the tables is enough.")
-    password: SecretStr | None = Field(default=None, description="Its password, from `${A_VARIABLE}`.")
-    connect_timeout: int = Field(default=10, ge=1, description="Seconds to wait for a connection.")
-    ssl_ca: str | None = Field(default=None, description="File with the server's certificate authority; turns TLS on.")
+    schemes = ("mysql", "mariadb")
+    usual_port = "3306"
 
-    @model_validator(mode="after")
-    def _url_or_parts(self) -> MysqlConnection:
-        if self.url is not None:
-            check_url(self.url.get_secret_value(), ("mysql", "mariadb"))
-        if not self.parts.get("database"):
-            raise ValueError("set `url` with a database in it, or `host` and `database`")
-        return self
+    type: Literal["mysql", "mariadb"] = "mysql"
+    ssl_ca: str | None = Field(default=None, description="File with the server's certificate authority; turns TLS on.")
 
     @property
     def parts(self) -> dict[str, str]:
-        """Merged: a part that is set by itself wins over the same part of the URL."""
-        found = {} if self.url is None else url_parts(self.url.get_secret_value())
-        own = {"host": self.host, "port": self.port, "database": self.database, "user": self.user}
-        found |= {k: str(v) for k, v in {**own, "ssl_ca": self.ssl_ca}.items() if v is not None}
-        if self.password is not None:
-            found["password"] = self.password.get_secret_value()
-        return {"host": "localhost", "port": "3306", **found}
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        password = self.parts.get("password")
-        return (password,) if password else ()
-
-    @property
-    def where(self) -> str:
-        """For messages."""
-        parts = self.parts
-        return f"{parts['host']}:{parts['port']}/{parts['database']}"
+        return {**super().parts, **({} if self.ssl_ca is None else {"ssl_ca": self.ssl_ca})}
 
     @property
     def session(self) -> str:

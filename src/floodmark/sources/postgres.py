@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import SourceError
 from floodmark.model.plan import Look
-from floodmark.model.position import Position, Scalar
+from floodmark.model.position import Scalar
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound
-from floodmark.sources.look import Probe
 from floodmark.sources.postgres_catalog import SAMPLED, SIZE, TABLES, described
 from floodmark.sources.postgres_connection import PostgresConnection, may_pass
 from floodmark.sources.postgres_types import COLUMNS, RESULT, SESSION, PgColumn, wire_of
@@ -25,13 +24,13 @@ from floodmark.sources.split import FEWEST, SAMPLE, Split, cuts_from, key_of, re
 from floodmark.sources.sql import (
     CursorSql,
     local_time,
-    next_cut,
     quote,
     split_name,
     text_literal,
     unknown_table,
     utc_time,
 )
+from floodmark.sources.sql_source import SqlSource
 from floodmark.sources.wire import Wires, refuse_twins
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ ORDER BY 1 LIMIT 500
 """
 
 
-class PostgresSource:
+class PostgresSource(SqlSource):
     def __init__(self, connection: PostgresConnection, spec: PipelineSpec, root: Path) -> None:  # noqa: ARG002
         self._connection = connection
         self._spec = spec
@@ -137,13 +136,6 @@ class PostgresSource:
         lines.append(f"GRANT USAGE ON SCHEMA {quote(schema[-1])} TO {role};")
         return [*lines, f"GRANT SELECT ON {quote(schema[-1])}.{quote(table)} TO {role};"]
 
-    def count_nulls(self, columns: Sequence[str]) -> int:
-        where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
-        return self._number(f"SELECT count(*) FROM {self._relation.sql} WHERE {where}")
-
-    def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
-        return self._number(self._cursor_sql(cursor).count(after, until))
-
     def close(self) -> None:
         if self._db is not None:
             self._db.close()
@@ -153,12 +145,7 @@ class PostgresSource:
 
     def look(self, request: LookRequest) -> Look:
         cursor = request.cursor
-        probe = Probe(
-            self._cursor_sql(cursor),
-            lambda statement: self._fetch(statement, cursor),
-            self._number,
-            self._checksum,
-        )
+        probe = self._probe(cursor)
         clock: datetime = self._rows("SELECT clock_timestamp()")[0][0].astimezone(UTC)
         guarantee = delayed(request.delay, "open transactions are not looked at")
         return probe.look(request, clock, lambda highest: delayed_bound(request, clock, highest), guarantee)
@@ -166,10 +153,6 @@ class PostgresSource:
     def _checksum(self, where: str) -> str:
         row_hash = "hashtextextended(q::text, 0)::numeric"
         return str(self._rows(f"SELECT coalesce(sum({row_hash}), 0) FROM {self._relation.sql} WHERE {where}")[0][0])
-
-    def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
-        sql = self._cursor_sql(cursor)
-        return next_cut(sql, lambda statement: self._fetch(statement, cursor), after, until, rows)
 
     def _cursor_sql(self, cursor: Cursor) -> CursorSql:
         return CursorSql(self._relation.sql, cursor, _literal)

@@ -7,12 +7,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field
 
 from floodmark.errors import MissingExtra, SourceError
 from floodmark.model.duration import Duration
-from floodmark.sources.address import check_url, url_parts
-from floodmark.sources.gentle import GentleOptions, milliseconds
+from floodmark.sources.server import ServerOptions, milliseconds
 
 if TYPE_CHECKING:
     import psycopg
@@ -24,52 +23,21 @@ _FINAL = re.compile(
 """What trying again does not change."""
 
 
-class PostgresConnection(GentleOptions):
+class PostgresConnection(ServerOptions):
     """A Postgres database, by URL or by its parts."""
 
+    schemes = ("postgresql", "postgres")
+    usual_port = "5432"
+
     type: Literal["postgres"] = "postgres"
-    url: SecretStr | None = Field(default=None, description="postgresql://user:password@host:5432/database?sslmode=…")
-    host: str | None = Field(default=None, description="Host name.")
-    port: int | None = Field(default=None, ge=1, le=65535, description="Port; 5432 when unset.")
-    database: str | None = Field(default=None, description="Database name.")
-    user: str | None = Field(default=None, description="Role to connect as; SELECT on the tables is enough.")
-    password: SecretStr | None = Field(default=None, description="Its password, from `${A_VARIABLE}`.")
-    connect_timeout: int = Field(default=10, ge=1, description="Seconds to wait for a connection.")
     snapshot_age: Duration = Field(
         default=timedelta(hours=1),
         description="How long a slice may hold its snapshot, which keeps vacuum from its work.",
     )
 
-    @model_validator(mode="after")
-    def _url_or_parts(self) -> PostgresConnection:
-        if self.url is None and not (self.host and self.database):
-            raise ValueError("set `url`, or `host` and `database`")
-        if self.url is not None:
-            check_url(self.url.get_secret_value(), ("postgresql", "postgres"))
-        return self
-
     @property
-    def parts(self) -> dict[str, str]:
-        """Merged: a part that is set by itself wins over the same part of the URL."""
-        found: dict[str, str] = {}
-        if self.url is not None:
-            found = url_parts(self.url.get_secret_value())
-        own = {"host": self.host, "port": self.port, "database": self.database, "user": self.user}
-        found |= {k: str(v) for k, v in own.items() if v is not None}
-        if self.password is not None:
-            found["password"] = self.password.get_secret_value()
-        return {"host": "localhost", "port": "5432", **found}
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        password = self.parts.get("password")
-        return (password,) if password else ()
-
-    @property
-    def where(self) -> str:
-        """For messages."""
-        parts = self.parts
-        return f"{parts['host']}:{parts['port']}/{parts.get('database', '')}"
+    def needs_database(self) -> bool:
+        return False
 
     @property
     def jdbc(self) -> tuple[str, dict[str, str]]:

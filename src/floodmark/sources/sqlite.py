@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
@@ -22,17 +22,16 @@ from floodmark.model.spec import ConnectionOptions, PipelineSpec
 from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound, floor_to, later_of
-from floodmark.sources.look import Probe
 from floodmark.sources.relation import broken_query, check_names, relation_of
 from floodmark.sources.sql import (
     CursorSql,
     local_time,
-    next_cut,
     quote,
     text_literal,
     unknown_table,
     utc_time,
 )
+from floodmark.sources.sql_source import SqlSource
 from floodmark.sources.sqlite_time import TimeForm, detect_form, misfitting, parse_time
 from floodmark.sources.sqlite_types import type_of, wire_of
 from floodmark.sources.wire import Wires, refuse_twins
@@ -54,7 +53,7 @@ class SqliteConnection(ConnectionOptions):
     path: str = Field(description="The database file, relative to the YAML file.")
 
 
-class SqliteSource:
+class SqliteSource(SqlSource):
     def __init__(self, connection: SqliteConnection, spec: PipelineSpec, root: Path) -> None:
         self._spec = spec
         self._path = root / connection.path
@@ -121,12 +120,8 @@ class SqliteSource:
         found = self._rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY 1")
         return [TableName("", name, True) for (name,) in found]
 
-    def count_nulls(self, columns: Sequence[str]) -> int:
-        where = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
-        return int(self._rows(f"SELECT count(*) FROM {self._relation.sql} WHERE {where}")[0][0])
-
-    def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
-        return int(self._rows(self._cursor_sql(cursor).count(after, until))[0][0])
+    def _number(self, statement: str) -> int:
+        return int(self._rows(statement)[0][0])
 
     def close(self) -> None:
         if self._db is not None:
@@ -143,12 +138,7 @@ class SqliteSource:
                 declared_at=self._spec.at("change.timezone"),
                 hint="store times in UTC, or follow the text itself with `by: sequence`",
             )
-        probe = Probe(
-            self._cursor_sql(cursor),
-            lambda statement: self._fetch(statement, cursor),
-            lambda statement: int(self._rows(statement)[0][0]),
-            self._checksum,
-        )
+        probe = self._probe(cursor)
         self._refuse_misfits(cursor, request.after)
         clock, guarantee = self._fence(request.delay)
 
@@ -180,10 +170,6 @@ class SqliteSource:
         columns = ", ".join(quote(name) for name in self.describe().names)
         found = self._rows(f"SELECT floodmark_sum(floodmark_hash({columns})) FROM {self._relation.sql} WHERE {where}")
         return str(found[0][0] or 0)
-
-    def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
-        sql = self._cursor_sql(cursor)
-        return next_cut(sql, lambda statement: self._fetch(statement, cursor), after, until, rows)
 
     # -- positions as SQLite holds them ---------------------------------------------------------------------------
 

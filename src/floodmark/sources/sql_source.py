@@ -1,0 +1,45 @@
+"""What all SQL databases answer in the same way, once each has said how it runs a statement and writes a value."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from floodmark.model.position import Position, Scalar
+from floodmark.model.table import Cursor
+from floodmark.sources.look import Probe
+from floodmark.sources.relation import Relation
+from floodmark.sources.sql import CursorSql, Dialect, next_cut
+
+
+class SqlSource(ABC):
+    _relation: Relation
+    _dialect: Dialect = Dialect()
+
+    @abstractmethod
+    def _number(self, statement: str) -> int:
+        """The one number that it returns."""
+
+    @abstractmethod
+    def _fetch(self, statement: str, cursor: Cursor) -> tuple[Scalar, ...] | None:
+        """Its first row as cursor values."""
+
+    @abstractmethod
+    def _checksum(self, where: str) -> str:
+        """Of whole rows."""
+
+    @abstractmethod
+    def _cursor_sql(self, cursor: Cursor) -> CursorSql: ...
+
+    def count_nulls(self, columns: Sequence[str]) -> int:
+        where = " OR ".join(f"{self._dialect.quote(name)} IS NULL" for name in columns)
+        return self._number(f"SELECT count(*) AS floodmark_n FROM {self._relation.sql} WHERE {where}")
+
+    def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
+        return self._number(self._cursor_sql(cursor).count(after, until))
+
+    def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
+        return next_cut(self._cursor_sql(cursor), lambda text: self._fetch(text, cursor), after, until, rows)
+
+    def _probe(self, cursor: Cursor) -> Probe:
+        return Probe(self._cursor_sql(cursor), lambda text: self._fetch(text, cursor), self._number, self._checksum)
