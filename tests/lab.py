@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pymysql
 
-from floodmark.project import Project, load
+from floodmark.opening import load
+from floodmark.project import Project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,8 +13,9 @@ from deltalake import DeltaTable, QueryBuilder
 from tests.lab import ok
 
 from floodmark.committer import first_line
+from floodmark.opening import declare
 from floodmark.ports import ReadRequest, Source
-from floodmark.project import Project, declare
+from floodmark.project import Project
 from floodmark.registry import Registry
 from floodmark.spark import own_session
 

@@ -27,8 +27,8 @@ _ROOMS = {
     "RunPlan": "floodmark.model.plan",
     "RunResult": "floodmark.model.outcome",
     "create_state_store": "floodmark.stores",
-    "declare": "floodmark.project",
-    "load": "floodmark.project",
+    "declare": "floodmark.opening",
+    "load": "floodmark.opening",
 }
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from floodmark.model.outcome import RunResult
     from floodmark.model.plan import RunPlan
     from floodmark.model.position import Position
-    from floodmark.project import Project, declare, load
+    from floodmark.opening import declare, load
+    from floodmark.project import Project
     from floodmark.stores import create_state_store
 
 

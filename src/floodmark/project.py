@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from floodmark import config
 from floodmark.backfill import Backfill, Range
 from floodmark.errors import ConfigError
 from floodmark.lease import standing, this_process
@@ -19,7 +18,7 @@ from floodmark.loader import Surroundings
 from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import PipelineStatus, RunRecord, RunResult, TargetState
 from floodmark.model.plan import RunPlan
-from floodmark.model.spec import ConnectionOptions, PipelineSpec, ProjectSpec, SparkSpec
+from floodmark.model.spec import ConnectionOptions, PipelineSpec, ProjectSpec
 from floodmark.observe.status import status_of
 from floodmark.ports import (
     EventSink,
@@ -274,63 +273,3 @@ class Project:
             log_file = self._root / ".floodmark" / "logs" / "spark.log"
             self._spark = open_session(self.spec.spark, needs=needs, log_file=log_file, rows=rows, tell=tell)
         return own_session(self._spark)
-
-
-def load(
-    path: str | Path = "floodmark.yml",
-    *,
-    variables: Mapping[str, str] | None = None,
-    registry: Registry | None = None,
-    master: str | None = None,
-    remote: str | None = None,
-    spark: SparkSession | None = None,
-) -> Project:
-    """The project that a YAML file declares. `master` and `remote` win over the file's; a session of your own (a
-    notebook's, with Delta in it) is used as it is and left running."""
-    registry = registry or Registry.default()
-    spec = validate(path, variables=variables, registry=registry)
-    if master or remote:
-        elsewhere = SparkSpec(master=master, remote=remote, config=spec.spark.config)
-        spec = spec.model_copy(update={"spark": elsewhere})
-    return Project(spec, registry, spark)
-
-
-def declare(
-    data: Mapping[str, Any],
-    *,
-    root: str | Path = ".",
-    variables: Mapping[str, str] | None = None,
-    registry: Registry | None = None,
-    spark: SparkSession | None = None,
-) -> Project:
-    """The same project from a mapping with the keys of the YAML file. Relative paths start at `root`."""
-    registry = registry or Registry.default()
-    spec = config.project_from_dict(
-        data,
-        root=root,
-        connection_class=lambda name: registry.get("connection", name),
-        connection_types=lambda: registry.names("connection"),
-        variables=variables,
-    )
-    return Project(spec, registry, spark)
-
-
-def validate(
-    path: str | Path, *, variables: Mapping[str, str] | None = None, registry: Registry | None = None
-) -> ProjectSpec:
-    """Offline: opens no connection and needs no Java."""
-    registry = registry or Registry.default()
-    spec = config.load_project(
-        path,
-        connection_class=lambda name: registry.get("connection", name),
-        connection_types=lambda: registry.names("connection"),
-        variables=variables,
-    )
-    create_state_store(spec.state, root=spec.root, registry=registry, inspect=lambda _: TargetState(exists=False))
-    return spec
-
-
-def schema(registry: Registry | None = None) -> dict[str, Any]:
-    """JSON Schema of a floodmark.yml, for editors."""
-    registry = registry or Registry.default()
-    return config.json_schema({name: registry.get("connection", name) for name in registry.names("connection")})

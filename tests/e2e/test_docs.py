@@ -11,7 +11,7 @@ import pytest
 from tests.h2 import H2Shop
 from tests.lab import Kind, Lab, ok
 
-from floodmark.project import declare, load, validate
+from floodmark.opening import declare, load, validate
 from floodmark.sources.mysql_types import listed
 
 if TYPE_CHECKING:

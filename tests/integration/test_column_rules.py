@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from tests.lab import Lab, ok
 
 from floodmark.errors import ConfigError
-from floodmark.project import load
+from floodmark.opening import load
 
 FILL = """INSERT INTO orders VALUES
     (1, 'ann@example.org', '2026-01-01', '12.50', '4111 1111 1111 1234', 'secret'),

@@ -12,7 +12,8 @@ from tests.lab import ok
 from tests.services import run_cli
 
 from floodmark.errors import ConfigError, SourceError
-from floodmark.project import Project, load
+from floodmark.opening import load
+from floodmark.project import Project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

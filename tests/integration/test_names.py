@@ -14,7 +14,8 @@ from tests.lab import ok
 from tests.services import run_cli
 
 from floodmark.errors import ConfigError, TargetError
-from floodmark.project import Project, declare, validate
+from floodmark.opening import declare, validate
+from floodmark.project import Project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

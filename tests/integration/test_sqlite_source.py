@@ -13,7 +13,8 @@ from deltalake import DeltaTable
 from tests.lab import Lab, ok
 
 from floodmark.errors import ConfigError
-from floodmark.project import Project, declare
+from floodmark.opening import declare
+from floodmark.project import Project
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from tests.lab import Lab, ok
 
 from floodmark.errors import ConfigError, SourceError
-from floodmark.project import load, validate
+from floodmark.opening import load, validate
 
 PATTERN = {"sqlite": "*", "postgres": "public.*", "mariadb": "*"}
 KINDS = {"sqlite": "DATETIME", "postgres": "timestamptz", "mariadb": "datetime(6)"}

@@ -67,7 +67,7 @@ class Call:
     def open(
         self, file: Path, given: Sequence[str] | None, *, master: str | None = None, remote: str | None = None
     ) -> Project:
-        from floodmark.project import load  # here, so that --help needs none of it
+        from floodmark.opening import load  # here, so that --help needs none of it
 
         project = self.session.projects.get(file.resolve())
         if project is None:

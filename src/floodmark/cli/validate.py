@@ -24,7 +24,7 @@ def validate(
     Every mistake is told with its line and a hint. No connection is opened and no Java is needed.
     """
     with calling(ctx, json=json, debug=debug) as call:
-        from floodmark.project import validate as validate_file
+        from floodmark.opening import validate as validate_file
 
         try:
             spec = validate_file(file, variables=call.variables(var), registry=call.session.registry)
@@ -40,7 +40,7 @@ def validate(
 def schema(ctx: typer.Context, debug: Debug = False) -> None:
     """Print the JSON Schema of the project file, for editors."""
     with calling(ctx, json=False, debug=debug) as call:
-        from floodmark.project import schema as project_schema
+        from floodmark.opening import schema as project_schema
 
         call.out.line(json_form.dumps(project_schema(call.session.registry), indent=2))
 

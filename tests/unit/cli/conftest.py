@@ -224,7 +224,7 @@ class Said:
 
 @dataclass
 class Fakes:
-    """What `floodmark.project` and `floodmark.stores` answer, the way to call the command line on it, and builders,
+    """What `floodmark.opening` and `floodmark.stores` answer, the way to call the command line on it, and builders,
     for test files can't import a conftest."""
 
     at = staticmethod(at)
@@ -272,11 +272,11 @@ def _export_state(store: FakeStore) -> Mapping[str, Any]:
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Fakes:
     fakes = Fakes(FakeProject(a_spec()), capsys)
-    project, stores = ModuleType("floodmark.project"), ModuleType("floodmark.stores")
-    project.__dict__.update(load=fakes.load, validate=fakes.validate, schema=lambda _registry=None: {"type": "object"})
+    opening, stores = ModuleType("floodmark.opening"), ModuleType("floodmark.stores")
+    opening.__dict__.update(load=fakes.load, validate=fakes.validate, schema=lambda _registry=None: {"type": "object"})
     stores.__dict__.update(
         export_state=_export_state, import_state=_import_state(fakes), capabilities=lambda _store: fakes.capabilities
     )
-    monkeypatch.setitem(sys.modules, "floodmark.project", project)
+    monkeypatch.setitem(sys.modules, "floodmark.opening", opening)
     monkeypatch.setitem(sys.modules, "floodmark.stores", stores)
     return fakes
