@@ -28,6 +28,7 @@ What becomes of each type: it arrives with its value, or the load is refused wit
 the key of its row. Nothing is rounded, cut or replaced on the way.
 
 The tables are generated from real databases and real runs (`python scripts/write_types.py`); a test compares them.
+MySQL and MariaDB have theirs on [their own page](sources/mysql.md).
 
 **A refused value** stops the load before its commit. Ways out: mend the row; leave the column out
 (`transform: {sql: "SELECT id, name FROM source"}`: a column that is left out is neither read nor checked); or read the

@@ -7,8 +7,10 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import psycopg
+import pymysql
 import pytest
 from tests.lab import ok
 from tests.services import run_cli
@@ -55,7 +57,7 @@ class World:
     def execute(self, statement: str, *rows: tuple[Any, ...]) -> None:
         marks = "?" if self.kind == "sqlite" else "%s"
         if rows:
-            if self.kind == "postgres":
+            if self.kind != "sqlite":
                 statement = statement.replace("%", "%%")
             statement += f" VALUES ({', '.join([marks] * len(rows[0]))})"
         if self.kind == "sqlite":
@@ -63,11 +65,40 @@ class World:
                 db.executemany(statement, rows) if rows else db.execute(statement)
             db.close()
             return
+        if self.kind == "mariadb":
+            self._execute_mariadb(statement, rows)
+            return
         with psycopg.connect(self.url) as pg, pg.cursor() as cursor:
             cursor.executemany(statement.encode(), rows) if rows else cursor.execute(statement.encode())
 
+    def _execute_mariadb(self, statement: str, rows: tuple[tuple[Any, ...], ...]) -> None:
+        where = urlsplit(self.url)
+        with (
+            pymysql.connect(
+                host=where.hostname or "",
+                port=where.port or 0,
+                user=where.username,
+                password=where.password or "",
+                database=where.path.lstrip("/"),
+                autocommit=True,
+                sql_mode="ANSI_QUOTES",
+            ) as my,
+            my.cursor() as cursor,
+        ):
+            cursor.executemany(statement, rows) if rows else cursor.execute(statement)
+
+    @property
+    def odd(self) -> tuple[str, ...]:
+        """MariaDB has names of the basic plane only, and none with a blank at its end."""
+        return tuple(n for n in ODD if self.kind != "mariadb" or (n == n.rstrip() and max(map(ord, n)) < 0x10000))
+
+    @property
+    def worst(self) -> str:
+        return WORST.replace("🌊", "~") if self.kind == "mariadb" else WORST
+
     def project(self, name: str = "p", **pipeline: Any) -> Project:
-        shop = {"type": "sqlite", "path": "shop.db"} if self.kind == "sqlite" else {"type": "postgres", "url": self.url}
+        kind = {"mariadb": "mysql"}.get(self.kind, self.kind)
+        shop = {"type": "sqlite", "path": "shop.db"} if self.kind == "sqlite" else {"type": kind, "url": self.url}
         connections = {"shop": shop, "lake": {"type": "delta", "path": "lake"}}
         pipeline["source"] = {"connection": "shop", **pipeline["source"]}
         pipeline["target"] = {"connection": "lake", **pipeline["target"]}
@@ -79,17 +110,18 @@ class World:
         return sorted(tuple(row) for row in frame.collect())
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "mariadb"])
 def world(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> World:
-    url = request.getfixturevalue("pg_db") if request.param == "postgres" else ""
+    database = {"postgres": "pg_db", "mariadb": "my_db"}.get(request.param)
+    url = request.getfixturevalue(database) if database else ""
     return World(tmp_path, request.param, url, spark)
 
 
 def test_columns_of_any_name_load_and_merge(world: World) -> None:
-    columns = ", ".join(f"{quoted(name)} text" for name in ODD)
+    columns = ", ".join(f"{quoted(name)} text" for name in world.odd)
     world.execute(f"CREATE TABLE t1 (id int PRIMARY KEY, v int NOT NULL, {columns})")
-    insert = f"INSERT INTO t1 (id, v, {', '.join(map(quoted, ODD))})"
-    world.execute(insert, (1, 1, *(f"{n} 1" for n in ODD)), (2, 1, *(None for _ in ODD)))
+    insert = f"INSERT INTO t1 (id, v, {', '.join(map(quoted, world.odd))})"
+    world.execute(insert, (1, 1, *(f"{n} 1" for n in world.odd)), (2, 1, *(None for _ in world.odd)))
     project = world.project(
         source={"table": "t1"},
         change={"by": "sequence", "column": "v", "delay": "0s"},
@@ -97,20 +129,25 @@ def test_columns_of_any_name_load_and_merge(world: World) -> None:
     )
     ok(project.run("p"))
     world.execute("DELETE FROM t1 WHERE id = 2")
-    world.execute(insert, (2, 2, *(f"{n} 2" for n in ODD)), (3, 2, *(f"{n} 3" for n in ODD)))
+    world.execute(insert, (2, 2, *(f"{n} 2" for n in world.odd)), (3, 2, *(f"{n} 3" for n in world.odd)))
     rows = ok(project.run("p")).rows
     assert (rows.inserted, rows.updated) == (1, 1)
     frame = world.spark.read.format("delta").load(str(world.root / "lake" / "t1"))
-    assert frame.columns == ["id", "v", *ODD]
-    wanted = [(1, 1, *(f"{n} 1" for n in ODD)), (2, 2, *(f"{n} 2" for n in ODD)), (3, 2, *(f"{n} 3" for n in ODD))]
+    assert frame.columns == ["id", "v", *world.odd]
+    wanted = [
+        (1, 1, *(f"{n} 1" for n in world.odd)),
+        (2, 2, *(f"{n} 2" for n in world.odd)),
+        (3, 2, *(f"{n} 3" for n in world.odd)),
+    ]
     assert world.loaded("t1") == wanted
 
 
 def test_the_worst_name_for_everything_that_has_one(world: World) -> None:
     """Composite cursor, ties over slices, clustering, and all that is done with a pipeline's state by its name."""
-    schema = WORST if world.kind == "postgres" else ""
-    table = f"{quoted(schema)}.{quoted(WORST)}" if schema else quoted(WORST)
-    key, at, value = (f"{word} {WORST}"[:50] for word in ("key", "at", "value"))
+    worst = world.worst
+    schema = worst if world.kind == "postgres" else ""
+    table = f"{quoted(schema)}.{quoted(worst)}" if schema else quoted(worst)
+    key, at, value = (f"{word} {worst}"[:50] for word in ("key", "at", "value"))
     if schema:
         world.execute(f"CREATE SCHEMA {quoted(schema)}")
     world.execute(
@@ -119,34 +156,35 @@ def test_the_worst_name_for_everything_that_has_one(world: World) -> None:
     )
     world.execute(f"INSERT INTO {table}", *((i, "2026-01-01 10:00:00", f"v{i}") for i in range(1, 8)))
     project = world.project(
-        WORST,
-        source={"table": table if schema else WORST, "partitions": 2},
+        worst,
+        source={"table": worst if world.kind == "sqlite" else table, "partitions": 2},
         change={"by": "timestamp", "columns": [at, key], "delay": "0s"},
-        target={"table": WORST, "mode": "upsert", "keys": [key], "cluster_by": [value]},
+        target={"table": worst, "mode": "upsert", "keys": [key], "cluster_by": [value]},
         batch_rows=3,
     )
-    first = ok(project.run(WORST))
+    first = ok(project.run(worst))
     assert first.rows.inserted == 7
     assert first.slices >= 3
     world.execute(
         f"UPDATE {table} SET {quoted(value)} = 'new', {quoted(at)} = '2026-01-02 10:00:00' WHERE {quoted(key)} = 2"
     )
-    second = ok(project.run(WORST)).rows
+    second = ok(project.run(worst)).rows
     assert (second.inserted, second.updated) == (0, 1)
-    assert [row[2] for row in world.loaded(WORST)] == ["v1", "new", *(f"v{i}" for i in range(3, 8))]
-    assert ok(project.run(WORST)).nothing_new
-    assert [(run.pipeline, run.rows_inserted) for run in project.history(WORST)] == [(WORST, n) for n in (None, 0, 7)]
-    state = project.reset(WORST)
+    assert [row[2] for row in world.loaded(worst)] == ["v1", "new", *(f"v{i}" for i in range(3, 8))]
+    assert ok(project.run(worst)).nothing_new
+    assert [(run.pipeline, run.rows_inserted) for run in project.history(worst)] == [(worst, n) for n in (None, 0, 7)]
+    state = project.reset(worst)
     assert state.mark is None
-    assert str(project.set_mark(WORST, "2026-01-02").mark) == "2026-01-02 00:00:00"
-    assert project.status(WORST).pipeline == WORST
-    assert ok(project.run(WORST)).rows.inserted == 0
+    assert str(project.set_mark(worst, "2026-01-02").mark) == "2026-01-02 00:00:00"
+    assert project.status(worst).pipeline == worst
+    assert ok(project.run(worst)).rows.inserted == 0
 
 
 def test_the_worst_name_in_an_append_that_is_partitioned_and_reset(world: World) -> None:
-    key, part = f"key {WORST}"[:50], f"part {WORST}"[:50]
+    worst = world.worst
+    key, part = f"key {worst}"[:50], f"part {worst}"[:50]
     world.execute(f"CREATE TABLE t1 ({quoted(key)} int PRIMARY KEY, {quoted(part)} text)")
-    world.execute("INSERT INTO t1", *((i, f"{WORST} {i % 2}") for i in range(1, 8)))
+    world.execute("INSERT INTO t1", *((i, f"{worst} {i % 2}") for i in range(1, 8)))
     project = world.project(
         source={"table": "t1"},
         change={"by": "sequence", "column": key, "delay": "0s"},
@@ -156,13 +194,14 @@ def test_the_worst_name_in_an_append_that_is_partitioned_and_reset(world: World)
     assert ok(project.run("p")).rows.inserted == 7
     project.reset("p", "3")
     assert ok(project.run("p")).rows.inserted == 5
-    assert world.loaded("t1") == [(i, f"{WORST} {i % 2}") for i in range(1, 8)]
+    assert world.loaded("t1") == [(i, f"{worst} {i % 2}") for i in range(1, 8)]
     assert ok(project.run("p", full_refresh=True)).rows.inserted == 7
-    assert world.loaded("t1") == [(i, f"{WORST} {i % 2}") for i in range(1, 8)]
+    assert world.loaded("t1") == [(i, f"{worst} {i % 2}") for i in range(1, 8)]
 
 
+@pytest.mark.parametrize("world", ["sqlite", "postgres"], indirect=True)
 def test_two_columns_that_differ_only_by_case_are_refused(world: World) -> None:
-    """SQLite has such columns only beyond ASCII, Postgres in general."""
+    """SQLite has such columns only beyond ASCII, Postgres in general, MariaDB never."""
     first, second = ("é", "É") if world.kind == "sqlite" else ("Total", "total")
     world.execute(f"CREATE TABLE t1 (id int PRIMARY KEY, {quoted(first)} int, {quoted(second)} int)")
     project = world.project(source={"table": "t1"}, change={"by": "none"}, target={"table": "t1", "mode": "replace"})

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import SourceError
-from floodmark.model.names import spark_name
 from floodmark.model.plan import Look
 from floodmark.model.position import Scalar
 from floodmark.model.spec import PipelineSpec
@@ -19,11 +18,12 @@ from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound
 from floodmark.sources.mysql_catalog import ALL_TABLES, BASE_TABLES, UNKNOWN, column, result_column
 from floodmark.sources.mysql_connection import MysqlConnection, may_pass, reason
-from floodmark.sources.mysql_types import MysqlType, type_of, typed
+from floodmark.sources.mysql_types import MysqlType, type_of, wire_of
 from floodmark.sources.relation import broken_query, check_names, relation_of
 from floodmark.sources.split import Split, cuts_from, key_of, readers, share, split_by
 from floodmark.sources.sql import CursorSql, Dialect, local_time, split_name, unknown_table, utc_time
 from floodmark.sources.sql_source import SqlSource
+from floodmark.sources.wire import Wires, refuse_twins
 
 if TYPE_CHECKING:
     import pymysql
@@ -99,7 +99,7 @@ class MysqlSource(SqlSource):
             raise SourceError(f"{self._name}: {reason(error)}", table=self._name, transient=may_pass(error)) from error
         columns = tuple(column(name, kind, null == "YES", self._name, place) for name, kind, null, *_ in found)
         keys = sorted((row[3], row[4]) for row in self._rows(f"SHOW INDEX FROM {table} WHERE Key_name = 'PRIMARY'"))
-        return TableInfo(self._name, columns, tuple(name for _, name in keys))
+        return refuse_twins(TableInfo(self._name, columns, tuple(name for _, name in keys)), place)
 
     def _describe_query(self) -> TableInfo:
         import pymysql
@@ -185,22 +185,17 @@ class MysqlSource(SqlSource):
 
     def read(self, spark: SparkSession, request: ReadRequest, snapshot: str | None) -> DataFrame:  # noqa: ARG002
         table = self.describe()
-        columns = [f"{_selected(c)} AS {quote(c.name)}" for c in table.columns]
+        wires = Wires(table, tuple(wire_of(c, quote(c.name)) for c in table.columns))
         where, split = "true", Split()
         if request.cursor is not None:
             where = self._cursor_sql(request.cursor).bounds(request.after, request.until)
             split = self._split(table, request, where)
         address, properties = self._connection.jdbc
-        properties |= {
-            "fetchsize": str(self._spec.source.fetch_size),
-            "customSchema": ", ".join(f"{spark_name(c.name)} {_type(c).wire}" for c in table.columns),
-        }
-        query = f"(SELECT {', '.join([*columns, *split.columns])} FROM {self._relation.sql} WHERE {where}) q"
-        if split.predicates:
-            rows = spark.read.jdbc(address, query, predicates=list(split.predicates), properties=properties)
-        else:
-            rows = spark.read.jdbc(address, query, properties=properties)
-        return rows.select(*(typed(c, self._name) for c in table.columns))
+        properties |= {"fetchsize": str(self._spec.source.fetch_size), "customSchema": wires.schema}
+        query = f"(SELECT {', '.join([wires.select, *split.columns])} FROM {self._relation.sql} WHERE {where}) q"
+        if not split.predicates:
+            return wires.typed(spark.read.jdbc(address, query, properties=properties))
+        return wires.typed(spark.read.jdbc(address, query, predicates=list(split.predicates), properties=properties))
 
     def _split(self, table: TableInfo, request: ReadRequest, where: str) -> Split:
         """By primary key only: each reader sees a moment of its own, and between two moments a row may get another

@@ -6,11 +6,12 @@ NULL or into another day. Spark makes the declared type of the text, and what do
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from floodmark.model.names import spark_name
 from floodmark.model.table import Column, CursorKind
+from floodmark.sources.wire import Refuse, Wire
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -98,23 +99,24 @@ def _bit(length: int) -> MysqlType:
     return MysqlType("other", "bigint" if length < 64 else "decimal(20,0)", "CAST({} AS UNSIGNED)")
 
 
-def typed(column: Column, table: str) -> SparkColumn:
-    """What came over the wire as the declared type; what does not fit fails the load by name."""
-    from pyspark.sql import functions as F
+def wire_of(column: Column, quoted: str) -> Wire:
+    found = type_of(column.declared)
+    assert found is not None  # noqa: S101 - describe has refused what can't be carried
 
-    found, value = type_of(column.declared), F.col(spark_name(column.name))
-    if found is None or not found.sent:
-        return value.alias(column.name)
-    if found.sent != "string":
-        return value.cast(found.spark).alias(column.name)
-    moment = value.try_cast(found.spark)
-    shown = F.regexp_replace(value, r"\+00:00$", "")
-    said = F.concat(
-        F.lit(f'floodmark: column "{column.name}" of {table} holds '),
-        shown,
-        F.lit(f", which is no {'date' if found.kind == 'date' else 'time'}: make it NULL, or select it as text"),
-    )
-    return F.when(value.isNotNull() & moment.isNull(), F.raise_error(said)).otherwise(moment).alias(column.name)
+    def make(parts: Sequence[SparkColumn], refuse: Refuse) -> SparkColumn:
+        from pyspark.sql import functions as F
+
+        value = parts[0]
+        if not found.sent:
+            return value
+        if found.sent != "string":
+            return value.cast(found.spark)
+        moment = value.try_cast(found.spark)
+        why = f"which is no {'date' if found.kind == 'date' else 'time'}: make it NULL"
+        odd = refuse(F.regexp_replace(value, r"\+00:00$", ""), why)
+        return F.when(value.isNotNull() & moment.isNull(), odd).otherwise(moment)
+
+    return Wire(column.name, ((found.select.format(quoted), found.wire),), make)
 
 
 _NOTES = {
