@@ -22,7 +22,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from floodmark.spark import open_session, stop_session
 
     log_file = tmp_path_factory.mktemp("spark") / "spark.log"
-    session = open_session(SparkSpec(), needs=["delta", "postgres", "sqlite", "mysql", H2], log_file=log_file, rows=0)
+    # Many small loads in one long life: the second tier of the compiler pays back, adaptive execution does not.
+    spec = SparkSpec(config={"spark.driver.memory": "2g", "spark.sql.adaptive.enabled": False})
+    session = open_session(spec, needs=["delta", "postgres", "sqlite", "mysql", H2], log_file=log_file)
     yield session
     stop_session(session)
 
