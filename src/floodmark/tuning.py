@@ -43,8 +43,9 @@ LEAN_JVM = "-XX:+UseSerialGC -XX:MaxHeapFreeRatio=40"
 """A heap that follows what is alive in it: G1 would let it grow to the limit on any long load."""
 
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""For small work, where the compiler's second tier never pays back: halves the processor time of a cold run. With the first
-tier alone the JVM reserves a small room for its code: once that is full, it throws code away and compiles it again."""
+"""For small work, where the compiler's second tier never pays back: halves the processor time of a cold run. With the
+first tier alone the JVM reserves little room for its code: once that is full, it throws code away and compiles it
+again."""
 
 SMALL_WORK = 500_000
 """Rows."""
