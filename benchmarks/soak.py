@@ -3,8 +3,8 @@
     python benchmarks/soak.py [--rounds 40] [--seed N] [--fresh]
 
 Resumable: what is done is kept in .soak/progress.json, and docs/soak.md is written from it after each round. Each round
-changes the source, kills a run of the command line at a random step (or in the middle of its load), runs once more, and
-compares every row and every window.
+changes the source, kills a run or a backfill of the command line at a random step (or in the middle of its load), runs
+once more, fills a random range again now and then, and compares every row and every window.
 """
 
 from __future__ import annotations
@@ -25,13 +25,20 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.faults.test_kill import assert_each_window_once  # noqa: E402
-from tests.lab import Lab, ok  # noqa: E402
+from tests.lab import Kind, Lab, ok  # noqa: E402
+from tests.mariadb import MariadbServer  # noqa: E402
 from tests.services import PostgresServer, run_faulty  # noqa: E402
 
 from floodmark.model.spec import SparkSpec  # noqa: E402
 from floodmark.spark import open_session, stop_session  # noqa: E402
 from floodmark.testing.faults import STEPS  # noqa: E402
 
+WORLDS: tuple[tuple[Kind, str], ...] = (
+    ("postgres", "append"),
+    ("postgres", "upsert"),
+    ("mariadb", "append"),
+    ("mariadb", "upsert"),
+)
 PROGRESS = ROOT / ".soak" / "progress.json"
 PAGE = ROOT / "docs" / "soak.md"
 
@@ -48,16 +55,31 @@ def random_fault(rng: random.Random) -> str:
 def change(lab: Lab, mode: str, rng: random.Random) -> int:
     """Inserts with ties; in upsert also updates of old rows. Returns the rows written."""
     inserts = rng.randint(1, 3000)
-    stamp = "now() - interval '1 second'"
-    lab.execute(
-        f"INSERT INTO orders SELECT coalesce((SELECT max(id) FROM orders), 0) + i, 'v' || i, "
-        f"date_trunc('second', {stamp}) + (i % 3) * interval '1 microsecond' FROM generate_series(1, {inserts}) i"
-    )
+    for statement in INSERTS[lab.kind]:
+        lab.execute(statement.format(count=inserts))
     if mode == "append":
         return inserts
     part = rng.randint(2, 50)
-    lab.execute(f"UPDATE orders SET val = val || '*', updated_at = {stamp} WHERE id % {part} = 0")
+    lab.execute(UPDATES[lab.kind].format(part=part))
     return inserts + sum(1 for row in lab.source_rows() if row[0] % part == 0)
+
+
+INSERTS = {
+    "postgres": [
+        "INSERT INTO orders SELECT coalesce((SELECT max(id) FROM orders), 0) + i, 'v' || i, "
+        "date_trunc('second', now() - interval '1 second') + (i % 3) * interval '1 microsecond' "
+        "FROM generate_series(1, {count}) i"
+    ],
+    "mariadb": [
+        "INSERT INTO orders SELECT (SELECT coalesce(max(id), 0) FROM orders o) + seq, concat('v', seq), "
+        "date_sub(utc_timestamp(), interval 1 second) + interval (seq % 3) microsecond FROM seq_1_to_{count}"
+    ],
+}
+UPDATES = {
+    "postgres": "UPDATE orders SET val = val || '*', updated_at = now() - interval '1 second' WHERE id % {part} = 0",
+    "mariadb": "UPDATE orders SET val = concat(val, '*'), updated_at = date_sub(utc_timestamp(6), interval 1 second) "
+    "WHERE id % {part} = 0",
+}
 
 
 def one_round(lab: Lab, mode: str, seed: int) -> dict[str, Any]:
@@ -66,13 +88,17 @@ def one_round(lab: Lab, mode: str, seed: int) -> dict[str, Any]:
     written = change(lab, mode, rng)
     lab.write(mode=mode, batch_rows=batch_rows)
     fault = random_fault(rng)
-    killed = run_faulty(fault, "run", "orders", cwd=lab.root).returncode == -signal.SIGKILL
+    command = "backfill" if rng.random() < 0.3 and (lab.root / "lake").exists() else "run"
+    killed = run_faulty(fault, command, "orders", cwd=lab.root).returncode == -signal.SIGKILL
     project = lab.project(mode=mode, batch_rows=batch_rows)
     ok(project.run("orders"))
+    if rng.random() < 0.3:
+        ok(project.backfill("orders"))
     lab.assert_equal()
     assert_each_window_once(lab, project.store.get)
     project.close()
-    return {"mode": mode, "seed": seed, "fault": fault, "killed": killed, "rows": written}
+    told = {"source": lab.kind, "mode": mode, "seed": seed, "command": command, "fault": fault}
+    return {**told, "killed": killed, "rows": written}
 
 
 def write_page(done: list[dict[str, Any]], commit: str, seconds: float) -> None:
@@ -81,26 +107,26 @@ def write_page(done: list[dict[str, Any]], commit: str, seconds: float) -> None:
         "",
         f"Written by `make soak` at commit {commit} after {seconds / 60:.0f} minutes of rounds.",
         "",
-        "| mode | rounds | runs killed | rows written | rows missing, stale or doubled |",
-        "|---|---|---|---|---|",
+        "| source | mode | rounds | killed | rows written | rows missing, stale or doubled |",
+        "|---|---|---|---|---|---|",
     ]
-    for mode in ("append", "upsert"):
-        mine = [r for r in done if r["mode"] == mode]
-        lines.append(
-            f"| {mode} | {len(mine)} | {sum(r['killed'] for r in mine)} | {sum(r['rows'] for r in mine):,} | 0 |"
-        )
+    for source, mode in WORLDS:
+        mine = [r for r in done if (r["source"], r["mode"]) == (source, mode)]
+        killed, rows = sum(r["killed"] for r in mine), sum(r["rows"] for r in mine)
+        lines.append(f"| {source} | {mode} | {len(mine)} | {killed} | {rows:,} | 0 |")
     lines += [
         "",
-        "Postgres to Delta. Each round changes the source, kills a run of the command line at a random step (half of",
-        "them in the middle of a load), runs once more and compares every row and every window; a difference ends the",
-        "soak. Steps that a run never reached leave it alive: those rounds count as rounds, not as kills.",
+        "To Delta. Each round changes the source, kills a run or a backfill of the command line at a random step (half",
+        "of them in the middle of a load), runs once more, now and then fills everything again, and compares every row",
+        "and every window; a difference ends the soak. Steps that a run never reached leave it alive: those rounds",
+        "count as rounds, not as kills.",
     ]
     PAGE.write_text("\n".join(lines) + "\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=40, help="for each mode")
+    parser.add_argument("--rounds", type=int, default=40, help="for each source and mode")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--fresh", action="store_true", help="forget what was done")
     options = parser.parse_args()
@@ -111,12 +137,14 @@ def main() -> None:
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()
-    with PostgresServer() as server, tempfile.TemporaryDirectory() as scratch:
-        spark = open_session(SparkSpec(), needs=["delta", "postgres"], log_file=Path(scratch, "spark.log"), rows=0)
-        labs = {m: Lab(Path(scratch, m), "postgres", server.create_database(), spark) for m in ("append", "upsert")}
-        while (number := len(progress["rounds"])) < 2 * options.rounds:
-            mode, began = ("append", "upsert")[number % 2], time.monotonic()
-            done = one_round(labs[mode], mode, options.seed * 1_000_003 + number)
+    with PostgresServer() as postgres, MariadbServer() as mariadb, tempfile.TemporaryDirectory() as scratch:
+        needs = ["delta", "postgres", "mysql"]
+        spark = open_session(SparkSpec(), needs=needs, log_file=Path(scratch, "spark.log"))
+        servers = {"postgres": postgres, "mariadb": mariadb}
+        labs = [Lab(Path(scratch, f"{k}-{m}"), k, servers[k].create_database(), spark) for k, m in WORLDS]
+        while (number := len(progress["rounds"])) < len(WORLDS) * options.rounds:
+            which, began = number % len(WORLDS), time.monotonic()
+            done = one_round(labs[which], WORLDS[which][1], options.seed * 1_000_003 + number)
             progress["rounds"].append(done)
             progress["seconds"] += time.monotonic() - began
             print(f"{number + 1}: {done}", flush=True)

@@ -39,7 +39,7 @@ LOCAL_SETTINGS = {
     "spark.sql.shuffle.partitions": "4",
 }
 
-LEAN_JVM = "-XX:+UseSerialGC -XX:MaxHeapFreeRatio=40"
+LEAN_JVM = "-XX:+UseSerialGC -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
 """A heap that follows what is alive in it: G1 would let it grow to the limit on any long load."""
 
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"

@@ -196,7 +196,7 @@ class PipelineSpec(Options):
     )
     transform: TransformSpec | None = Field(default=None, description="SQL or Python on the batch.")
     batch_rows: int = Field(
-        default=1_000_000, ge=1, description="Rows per slice, each its own commit; ties are never cut apart."
+        default=500_000, ge=1, description="Rows per slice, each its own commit; ties are never cut apart."
     )
     retries: RetrySpec = Field(
         default=RetrySpec(), description="Connections that were cut, deadlocks, time-outs, concurrent commits."

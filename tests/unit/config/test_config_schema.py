@@ -95,7 +95,7 @@ def test_descriptions_and_defaults_are_kept(schema: dict[str, Any]) -> None:
     pipeline = schema["$defs"]["Pipeline"]
     assert pipeline["properties"].keys() == PipelineSpec.model_fields.keys() - {"name", "places"}
     assert "required" not in pipeline
-    assert pipeline["properties"]["batch_rows"]["default"] == 1_000_000
+    assert pipeline["properties"]["batch_rows"]["default"] == 500_000
     assert "ties are never cut apart" in pipeline["properties"]["batch_rows"]["description"]
     assert schema["$defs"]["TimestampSpec"]["properties"]["delay"]["default"] == "5m"
     assert schema["properties"]["state"]["default"] == "sqlite:///.floodmark/state.db"
