@@ -88,7 +88,7 @@ def slices(plan: RunPlan, spec: PipelineSpec, state: PipelineState, cut: Cut) ->
         yield Slice(plan.after, plan.until, plan.proven, plan.rows, plan.full, repeat, plan.ahead)
         return
     after = plan.after
-    if plan.proven is not None and plan.proven != after and rows > plan.rows_ahead:
+    if plan.proven is not None and plan.proven != after:
         while (at := cut(after, plan.proven, size)) is not None:
             yield Slice(after, at, at, size, replaces=_is_repeat(spec, state, after))
             after = at

@@ -70,7 +70,7 @@ class Wildcards:
 def pipelines_of(spec: PipelineSpec, open_source: OpenSource) -> list[PipelineSpec]:
     """Asks the database. Raises ConfigError when no table matches, SourceError when it can't be asked."""
     # What the source itself reads does not matter yet; it must only not be a pattern.
-    source = open_source(_for_table(spec, TableName("", "", True)))
+    source = open_source(_for_table(spec, TableName("", "any", True)))
     if not isinstance(source, ListsTables):
         raise ConfigError(
             "this kind of connection can't list its tables",

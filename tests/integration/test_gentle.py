@@ -109,22 +109,26 @@ def test_a_statement_is_ended_by_the_server(pg_lab: Lab) -> None:
 
 
 def test_a_snapshot_that_grew_too_old_is_taken_anew(pg_lab: Lab) -> None:
-    """The server ends the session that holds it; the slice is read again from a new one."""
+    """The server ends the session that holds it, here at the hands of a transform; the slice is read again."""
     pg_lab.fill(3)
-    ok(pg_lab.project().run("orders"))
-    pg_lab.execute("UPDATE orders SET val = 'new', updated_at = '2026-02-01'")
     (pg_lab.root / "slowly.py").write_text(
-        "import pathlib, time\n"
+        "import pathlib, psycopg\n"
         "HERE = pathlib.Path(__file__).parent\n"
         "def wait(batch):\n"
         "    if not (HERE / 'waited').exists():\n"
         "        (HERE / 'waited').touch()\n"
-        "        time.sleep(1.5)\n"
+        f"        with psycopg.connect({pg_lab.url!r}, autocommit=True) as db:\n"
+        '            db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "\n'
+        "                       \"WHERE state = 'idle in transaction' AND datname = current_database()\")\n"
         "    return batch\n"
     )
     pg_lab.write(transform="{python: 'slowly:wait'}", retries="{wait: 1ms}")
-    connection(pg_lab, "snapshot_age: 500ms")
-    result = ok(pg_lab.load().run("orders"))
+    connection(pg_lab, "snapshot_age: 90s")
+    project = pg_lab.load()
+    source: Any = project._source(project.spec.pipelines["orders"])
+    assert source._rows("SHOW idle_in_transaction_session_timeout") == [("90s",)]
+    source.close()
+    result = ok(project.run("orders"))
     assert any("snapshot" in notice and "trying again" in notice for notice in result.notices)
     pg_lab.assert_equal()
 

@@ -21,7 +21,15 @@ from floodmark.errors import ConfigError, TargetError
 from floodmark.model.outcome import Head, Landed, Load, TargetState
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
 from floodmark.targets.delta_log import DeltaLog, read_log
-from floodmark.targets.delta_sql import OURS, change_table, cluster_table, create_table, merge, range_predicate
+from floodmark.targets.delta_sql import (
+    OURS,
+    change_table,
+    cluster_table,
+    create_table,
+    merge,
+    prepare_again,
+    range_predicate,
+)
 from floodmark.targets.delta_types import refuse_columns, refuse_folder
 from floodmark.targets.schema import fit
 
@@ -80,17 +88,20 @@ class DeltaTarget:
         refuse_columns(batch.schema, self._spec.target.table)
         log = self._log()
         notices: tuple[str, ...] = ()
-        if log is None or self._is_untouched(log):
-            again = log is not None
-            for statement in create_table(self._path, batch, self._spec.target, self._spec.name, again=again):
+        anew = load.intent.full
+        if log is None:
+            for statement in create_table(self._path, batch, self._spec.target, self._spec.name):
                 spark.sql(statement)
+        elif self._is_untouched(log):
+            spark.sql(prepare_again(self._path, batch, self._spec.target))
+            anew = True
         elif not load.intent.full:
             batch, notices = self._fitted(spark, log, batch)
-        if load.mode == "upsert" and not load.intent.full and log is not None and log.has_files:
+        if load.mode == "upsert" and not anew and log is not None and log.has_files:
             self._merge(spark, batch, load)
         else:
-            self._write(batch, load)
-            if load.intent.full and self._spec.target.cluster_by:
+            self._write(batch, load, anew=anew)
+            if anew and self._spec.target.cluster_by:
                 spark.sql(cluster_table(self._path, self._spec.target))
         landed = self.find(load.intent.batch)
         return None if landed is None else replace(landed, notices=notices)
@@ -116,14 +127,14 @@ class DeltaTarget:
         finally:
             spark.catalog.dropTempView(_BATCH)
 
-    def _write(self, batch: DataFrame, load: Load) -> None:
+    def _write(self, batch: DataFrame, load: Load, *, anew: bool) -> None:
         writer = (
             batch.write.format("delta")
             .option("txnAppId", self._app_id)
             .option("txnVersion", str(load.head.ordinal))
             .option("userMetadata", _metadata(load.head))
         )
-        if load.intent.full:
+        if anew:
             writer = writer.mode("overwrite").option("overwriteSchema", "true")
             if self._spec.target.partition_by:
                 writer = writer.partitionBy(*self._spec.target.partition_by)

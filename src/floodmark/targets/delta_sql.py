@@ -31,24 +31,32 @@ OURS = "floodmark.pipeline"
 """Property of a table that we made: as long as nothing is in it, it may be made again with other columns."""
 
 
-def create_table(path: str, batch: DataFrame, spec: TargetSpec, pipeline: str, *, again: bool = False) -> list[str]:
+def create_table(path: str, batch: DataFrame, spec: TargetSpec, pipeline: str) -> list[str]:
     columns = ", ".join(f"{spark_name(f.name)} {sql_type(f.dataType)}" for f in batch.schema.fields)
     layout = ""
     if spec.partition_by:
         layout = f" PARTITIONED BY ({', '.join(map(spark_name, spec.partition_by))})"
     elif spec.cluster_by:
         layout = f" CLUSTER BY ({', '.join(map(spark_name, spec.cluster_by))})"
-    vectors = "true" if spec.mode == "upsert" and spec.deletion_vectors else "false"
-    settings = {"delta.enableDeletionVectors": vectors, OURS: pipeline}
-    if any(char in UNUSUAL for name in field_names(batch.schema.fields) for char in name):
-        settings["delta.columnMapping.mode"] = "name"  # Parquet itself can't name such columns
-    properties = f" TBLPROPERTIES ({_properties(settings)})"
-    verb = "CREATE OR REPLACE TABLE" if again else "CREATE TABLE IF NOT EXISTS"
-    create = f"{verb} {table_at(path)} ({columns}) USING DELTA"
+    properties = f" TBLPROPERTIES ({_properties(_settings(batch, spec) | {OURS: pipeline})})"
+    create = f"CREATE TABLE IF NOT EXISTS {table_at(path)} ({columns}) USING DELTA"
     if spec.cluster_by and any(ord(char) > 0xFFFF for char in create):
         # Delta's parser counts such a character as one and then cuts CLUSTER BY out a place too early.
         return [f"{create}{properties}", cluster_table(path, spec)]
     return [f"{create}{layout}{properties}"]
+
+
+def _settings(batch: DataFrame, spec: TargetSpec) -> dict[str, str]:
+    vectors = "true" if spec.mode == "upsert" and spec.deletion_vectors else "false"
+    settings = {"delta.enableDeletionVectors": vectors}
+    if any(char in UNUSUAL for name in field_names(batch.schema.fields) for char in name):
+        settings["delta.columnMapping.mode"] = "name"  # Parquet itself can't name such columns
+    return settings
+
+
+def prepare_again(path: str, batch: DataFrame, spec: TargetSpec) -> str:
+    """For a table of ours that nothing is in yet, before an overwrite gives it other columns."""
+    return f"ALTER TABLE {table_at(path)} SET TBLPROPERTIES ({_properties(_settings(batch, spec))})"
 
 
 def cluster_table(path: str, spec: TargetSpec) -> str:
