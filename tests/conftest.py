@@ -22,9 +22,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from floodmark.spark import open_session, stop_session
 
     log_file = tmp_path_factory.mktemp("spark") / "spark.log"
-    # Many small loads in one long life: the second tier of the compiler pays back, adaptive execution does not.
-    spec = SparkSpec(config={"spark.driver.memory": "2g", "spark.sql.adaptive.enabled": False})
-    session = open_session(spec, needs=["delta", "postgres", "sqlite", "mysql", H2], log_file=log_file)
+    # Many small loads, each with queries of its own: compiling them takes longer than running them.
+    settings: dict[str, str | int | float | bool] = {
+        "spark.driver.memory": "2g",
+        "spark.sql.codegen.wholeStage": False,
+        "spark.sql.shuffle.partitions": 2,
+    }
+    settings["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
+    needs = ["delta", "postgres", "sqlite", "mysql", H2]
+    session = open_session(SparkSpec(config=settings), needs=needs, log_file=log_file, rows=0)
     yield session
     stop_session(session)
 
