@@ -32,8 +32,11 @@ has_postgres() {
   [[ "$(id -u)" != 0 ]] || id postgres >/dev/null 2>&1
 }
 
-# The core package has the server's programs and starts no service; apt puts them where no user's PATH looks.
-has_mariadb() { [[ -x /usr/sbin/mariadbd ]] || command -v mariadbd >/dev/null; }
+# The core packages have the server's programs and start no service; apt puts some where no user's PATH looks. Making a
+# data folder takes a program of the client's.
+has_mariadb() {
+  { [[ -x /usr/sbin/mariadbd ]] || command -v mariadbd >/dev/null; } && command -v my_print_defaults >/dev/null
+}
 
 as_root() {
   if [[ "$(id -u)" == 0 ]]; then "$@"; else sudo "$@"; fi
@@ -97,7 +100,7 @@ for need in "$@"; do
         install_postgres
       fi
       ;;
-    mariadb) has_mariadb || missing+=(mariadb-server-core) ;;
+    mariadb) has_mariadb || missing+=(mariadb-server-core mariadb-client-core) ;;
     *) command -v "$need" >/dev/null || missing+=("$need") ;;
   esac
 done

@@ -115,7 +115,7 @@ class MariadbServer:
         )
         (self.folder / "account.sql").write_text(account)
         command: list[str | Path] = ["mariadb-install-db", "--no-defaults", f"--datadir={self.folder}/data"]
-        command += ["--auth-root-authentication-method=normal", "--skip-test-db", *_account()]
+        command += ["--auth-root-authentication-method=normal", "--skip-test-db", "--force", *_account()]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"mariadb-install-db failed:\n{done.stdout}{done.stderr}")
