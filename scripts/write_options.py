@@ -84,6 +84,8 @@ def default(field: Any) -> str:
 
 
 def shown_type(kind: Any) -> str:
+    if hasattr(kind, "__metadata__"):
+        kind = get_args(kind)[0]  # what is said of a type beside it is for pydantic
     if kind is timedelta:
         return "duration"
     if kind is SecretStr:
