@@ -21,6 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Literal
@@ -35,6 +36,9 @@ STEPS: dict[FaultKind, tuple[str, ...]] = {
     "target": ("inspect", "load", "find"),
     "store": ("get", "save", "acquire", "beat", "release", "record_run"),
 }
+
+_BEATING = threading.Lock()
+"""Held by the lease's thread while it writes."""
 
 _ERRORS = {"source": SourceError, "target": TargetError, "store": StateError}
 _FORM = re.compile(
@@ -63,8 +67,12 @@ class Fault:
         step = f"{self.kind}.{self.method} ({self.when})"
         if self.action == "kill" and self.seconds:
             threading.Timer(self.seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
-        elif self.action in ("kill", "stop"):
-            os.kill(os.getpid(), signal.SIGKILL if self.action == "kill" else signal.SIGSTOP)
+        elif self.action == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif self.action == "stop":
+            # Not in the middle of a beat: a process frozen inside a transaction locks the store for everybody.
+            with _BEATING:
+                os.kill(os.getpid(), signal.SIGSTOP)
         elif self.action == "delay":
             time.sleep(self.seconds)
         elif self.action == "unknown":
@@ -118,7 +126,8 @@ class FaultPlan:
             for fault in mine:
                 if fault.when == "before":
                     fault.strike()
-            result = original(*args, **options)
+            with _BEATING if step == "store.beat" else nullcontext():
+                result = original(*args, **options)
             for fault in mine:
                 if fault.when == "after":
                     fault.strike()
