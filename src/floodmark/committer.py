@@ -127,6 +127,7 @@ class Committer:
             run=intent.run,
             at=self.now(),
             ahead=after.ahead,
+            server=intent.server,
             identity=self.spec.identity,
         )
 

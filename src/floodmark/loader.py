@@ -59,6 +59,8 @@ class Loader:
     table: TableInfo
     cursor: Cursor | None
     ordinal: int
+    server: str = ""
+    """Who the rows come from, for the ledger and the head."""
     session: SparkSession | None = None
 
     def again(self, state: PipelineState, intent: Intent) -> PipelineState:
@@ -88,6 +90,7 @@ class Loader:
             full=piece.full,
             replaces=piece.replaces,
             ahead=piece.ahead,
+            server=self.server,
         )
         self.ordinal += 1
         return self._commit(state, intent, piece.rows)

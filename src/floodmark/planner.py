@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import ceil
 
-from floodmark.model.ledger import PipelineState
+from floodmark.model.ledger import PipelineState, furthest
 from floodmark.model.plan import Guarantee, Look, RunPlan, Slice
-from floodmark.model.position import Position
+from floodmark.model.position import Position, earlier, has_passed
 from floodmark.model.spec import PipelineSpec
 
 Cut = Callable[[Position | None, Position, int], Position | None]
@@ -32,26 +32,26 @@ def plan_whole_table(spec: PipelineSpec, state: PipelineState, *, full_refresh: 
 
 
 def plan_run(spec: PipelineSpec, state: PipelineState, look: Look, *, full_refresh: bool = False) -> RunPlan:
-    """Idempotent modes load all that is visible, so freshness never waits; append loads only what is proven."""
+    """Idempotent modes load all that is visible, so freshness never waits; append loads only what is settled."""
     append = spec.target.mode == "append"
-    rows = look.rows_proven if append else look.rows
-    nothing_new = rows == 0 if append else look.unchanged
+    rows = look.rows_settled if append else look.rows
     return RunPlan(
         pipeline=spec.name,
         after=state.start if full_refresh else state.mark,
         proven=look.proven,
-        until=look.proven if append else _furthest(look),
+        until=look.settled if append else _furthest(look),
         rows=rows,
-        rows_ahead=0 if append else look.rows - look.rows_proven,
-        rows_waiting=look.rows - look.rows_proven if append else 0,
+        rows_ahead=rows - look.rows_proven,
+        rows_waiting=look.rows - rows,
         slices=1 if full_refresh else max(1, ceil(rows / spec.batch_rows)),
         guarantee=look.guarantee,
         pending=look.pending,
-        ahead=None if append else look.ahead,
+        ahead=look.ahead,
         full=full_refresh,
-        nothing_new=nothing_new and not full_refresh,
+        nothing_new=(look.unchanged or rows == 0) and not full_refresh,
         first=state.head is None,
         clock=look.clock,
+        server=look.server,
     )
 
 
@@ -88,7 +88,11 @@ def slices(plan: RunPlan, spec: PipelineSpec, state: PipelineState, cut: Cut) ->
         yield Slice(plan.after, plan.until, plan.proven, plan.rows, plan.full, repeat, plan.ahead)
         return
     after = plan.after
-    if plan.proven is not None and plan.proven != after:
+    if (again := _looked_back(spec, state, plan)) is not None:
+        # In one commit: a row that has moved inside the stretch is never seen twice, nor missing.
+        yield Slice(after, again, earlier(plan.proven, again), None, replaces=True)
+        after = again
+    if plan.proven not in (None, after) and not has_passed(after, plan.proven):
         while (at := cut(after, plan.proven, size)) is not None:
             yield Slice(after, at, at, size, replaces=_is_repeat(spec, state, after))
             after = at
@@ -103,12 +107,25 @@ def slices(plan: RunPlan, spec: PipelineSpec, state: PipelineState, cut: Cut) ->
     yield Slice(after, plan.until, after, None, ahead=plan.ahead)
 
 
+def _looked_back(spec: PipelineSpec, state: PipelineState, plan: RunPlan) -> Position | None:
+    """Up to where an append with a lookback has to replace rows that it loaded before."""
+    if not _looks_back(spec):
+        return None
+    reached = furthest(state)
+    return None if reached is None or has_passed(plan.after, reached) else earlier(reached, plan.until)
+
+
+def _looks_back(spec: PipelineSpec) -> bool:
+    return spec.target.mode == "append" and getattr(spec.change, "lookback", None) is not None
+
+
 def _is_repeat(spec: PipelineSpec, state: PipelineState, after: Position | None) -> bool:
-    """After a reset to an earlier position, append must replace what the range already holds."""
-    if spec.target.mode != "append" or state.reached is None:
+    """After a reset to an earlier position, and with a lookback, append must replace what the range already holds."""
+    reached = furthest(state) if _looks_back(spec) else state.reached
+    if spec.target.mode != "append" or reached is None:
         return False
     if after is None:
         return True
-    if not (after.is_comparable and state.reached.is_comparable):
+    if not (after.is_comparable and reached.is_comparable):
         return True
-    return after.precedes(state.reached)
+    return after.precedes(reached)

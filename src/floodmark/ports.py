@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from floodmark.model.event import Event
 from floodmark.model.lease import Lease, Owner
@@ -22,12 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LookRequest:
-    """`after` is the mark. `rereads`: loads are idempotent, so rows at the mark may be read again."""
+    """`after` is the mark. `rereads`: rows at or above it may be read again. `ahead_of_proof`: loads are idempotent, so
+    rows above the bound are loaded, too."""
 
     cursor: Cursor
     after: Position | None
     rereads: bool
+    ahead_of_proof: bool
     delay: timedelta
+    fence: Literal["auto", "table", "transactions", "off"] = "auto"
+    wait: timedelta = timedelta(0)
+    """For writers to end."""
+    lookback: timedelta | int | None = None
     pending: PendingLook | None = None
     ahead: Ahead | None = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from floodmark.changes.columns import find_column, find_columns
 from floodmark.errors import SourceError
@@ -17,6 +18,7 @@ from floodmark.model.table import Cursor, TableInfo
 from floodmark.planner import plan_run, plan_whole_table
 from floodmark.ports import ChangeStrategy, LookRequest, Source, StateStore, Target
 from floodmark.reconcile import Reconciled, reconcile
+from floodmark.setback import check_not_fallen, server_trouble, set_back
 from floodmark.shape.rules import check_rules, landing_table
 from floodmark.sources.retrying import RetryingSource
 
@@ -76,21 +78,43 @@ class Preflight:
         cursor: Cursor | None,
         *,
         full_refresh: bool = False,
+        waits: bool = True,
         tell: Callable[[str], None] = lambda _: None,
-    ) -> RunPlan:
+    ) -> tuple[PipelineState, RunPlan]:
+        """The state comes back with its mark set back where the source's server is no longer what it was. `waits` for
+        open transactions to end."""
         if cursor is None:
-            return plan_whole_table(self.spec, state, full_refresh=full_refresh)
-        look = self._look(state, cursor)
+            return state, plan_whole_table(self.spec, state, full_refresh=full_refresh)
+        look = self._look(state, cursor, waits=waits)
+        if not full_refresh:
+            trouble = server_trouble(state, look)
+            if trouble is not None:
+                state = set_back(self.spec, state, look, trouble, tell)
+                look = self._look(state, cursor, waits=waits)
+            check_not_fallen(self.spec, state, look, table)
         plan = plan_run(self.spec, state, look, full_refresh=full_refresh)
         if not plan.nothing_new or plan.first:
             self._check_nulls(table, cursor, tell)
-        return plan
+        return state, plan
 
-    def _look(self, state: PipelineState, cursor: Cursor) -> Look:
+    def _look(self, state: PipelineState, cursor: Cursor, *, waits: bool) -> Look:
         change = self.spec.change
         assert not isinstance(change, FullSpec)  # noqa: S101 - it has no cursor
-        rereads = self.spec.target.mode != "append"
-        return self.source.look(LookRequest(cursor, state.mark, rereads, change.delay, state.look, state.ahead))
+        append = self.spec.target.mode == "append"
+        return self.source.look(
+            LookRequest(
+                cursor,
+                state.mark,
+                rereads=not append or change.lookback is not None,
+                ahead_of_proof=not append,
+                delay=change.delay,
+                fence=change.fence,
+                wait=change.wait if waits else timedelta(0),
+                lookback=change.lookback,
+                pending=state.look,
+                ahead=state.ahead,
+            )
+        )
 
     def _check_nulls(self, table: TableInfo, cursor: Cursor, tell: Callable[[str], None]) -> None:
         change = self.spec.change

@@ -35,7 +35,7 @@ class Runner:
         ready = self._preflight
         state = ready.agreed(full_refresh=full_refresh)[0].state
         table, cursor = ready.describe()
-        return ready.plan(ready.started(state, cursor), table, cursor, full_refresh=full_refresh)
+        return ready.plan(ready.started(state, cursor), table, cursor, full_refresh=full_refresh, waits=False)[1]
 
     def move(self, value: object | None) -> PipelineState:
         """Sets the mark to a user's position, or to the beginning. Under the lease, and only once ledger and target
@@ -80,9 +80,10 @@ class Runner:
             state = loader.again(state, state.intent)
         with tally.stage("look"):
             state = ready.started(state, cursor)
-            plan = ready.plan(state, table, cursor, full_refresh=full_refresh, tell=tally.notice)
+            state, plan = ready.plan(state, table, cursor, full_refresh=full_refresh, tell=tally.notice)
         tally.plan = plan
         self._sink.emit(Planned(plan))
+        loader.server = "" if plan.server is None else plan.server.identity
         state = state.but(look=plan.pending)
         if plan.nothing_new:
             state = self._advanced(state, plan)
@@ -92,7 +93,7 @@ class Runner:
                     tally.complete = False
                     break
                 state = loader.load(state, piece)
-        return self._close(keeper, state)
+        return self._close(keeper, state.but(server=plan.server))
 
     def _advanced(self, state: PipelineState, plan: RunPlan) -> PipelineState:
         """A source that has gone quiet lets go of the rows above the mark, or each look would go over them again."""

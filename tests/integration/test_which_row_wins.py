@@ -58,7 +58,7 @@ def test_rows_read_again_are_neither_rewritten_nor_counted(server_lab: Lab) -> N
 
 def test_rows_above_the_bound_are_loaded_ahead_and_the_mark_waits(server_lab: Lab) -> None:
     """Delayed by an hour: what is younger is loaded at once, and read again until it is old enough."""
-    project = server_lab.project(change="{by: timestamp, column: updated_at, delay: 1h}")
+    project = server_lab.project(change="{by: timestamp, column: updated_at, fence: off, delay: 1h}")
     now = datetime.now(UTC)
     server_lab.insert(*((i, "v", f"{now - i * timedelta(minutes=20):%Y-%m-%d %H:%M:%S.%f}") for i in range(1, 7)))
     result = ok(project.run("orders"))

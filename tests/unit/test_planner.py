@@ -46,9 +46,11 @@ def look_at(values: list[int], after: Position | None, proven: int | None) -> Lo
     return Look(
         clock=NOW,
         proven=after if proven is None else Position.before(proven),
+        settled=after if proven is None else Position.before(proven),
         pending=None,
         rows=len(seen),
         rows_proven=0 if proven is None else sum(v < proven for v in seen),
+        rows_settled=0 if proven is None else sum(v < proven for v in seen),
         until=Position.after(max(seen)) if seen else None,
         guarantee=Guarantee("fenced"),
         unchanged=not seen,

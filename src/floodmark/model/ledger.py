@@ -38,6 +38,7 @@ class Intent(Record):
     replaces: bool = False
     """The range may hold rows from before a reset, so the load replaces it instead of adding to it."""
     ahead: Ahead | None = None
+    server: str = ""
 
 
 class PendingLook(Record):
@@ -48,6 +49,24 @@ class PendingLook(Record):
     """By the source's clock."""
     writers: tuple[str, ...] = ()
     server: str = ""
+
+
+class ServerSeen(Record):
+    """The server behind the last look: another one, or the same one set back, may write below the mark."""
+
+    identity: str
+    """Of the server and its timeline; empty where it has none to tell."""
+    log: int | None = None
+    """How far its write-ahead log had come."""
+    clock: datetime
+
+
+class NullsSeen(Record):
+    """Rows without a cursor value, as they were when last counted."""
+
+    count: int
+    checksum: str = ""
+    at: datetime
 
 
 class HeadRef(Record):
@@ -73,6 +92,8 @@ class PipelineState(Record):
     look: PendingLook | None = None
     ahead: Ahead | None = None
     head: HeadRef | None = None
+    server: ServerSeen | None = None
+    nulls: NullsSeen | None = None
     identity: dict[str, Any] = Field(default_factory=dict)
     """The declared source, cursor, keys and target that this state belongs to."""
     run_count: int = 0
@@ -120,6 +141,7 @@ def settle(
         lane=intent.lane,
         rows=rows,
         at=at,
+        server=intent.server,
     )
     proves_nothing = intent.mark == intent.after and intent.until != intent.mark
     added: tuple[Window, ...] = () if proves_nothing else (window,)
@@ -150,6 +172,7 @@ def _settle_aside(state: PipelineState, intent: Intent, head: HeadRef, rows: int
         lane=intent.lane,
         rows=rows,
         at=at,
+        server=intent.server,
     )
     total = state.rows_total + (rows or 0)
     return state.but(windows=fold((*state.windows, window)), intent=None, head=head, rows_total=total)
@@ -170,11 +193,22 @@ def advance(state: PipelineState, to: Position, ahead: Ahead | None, at: datetim
 def reset(state: PipelineState, to: Position | None) -> PipelineState:
     """Start again at `to`. The head stays, so that the target is still recognised as ours; the windows go, or an old
     one that begins where a new one ends would carry the mark past rows that the reset wants read again."""
-    reached = _furthest(state)
+    reached = furthest(state)
     if has_passed(to, reached):
         # Forward: what was loaded stays known, and the stretch between shows as a gap.
-        return state.but(start=to, intent=None, look=None, ahead=None)
-    return state.but(start=to, reached=reached, windows=(), intent=None, look=None, ahead=None)
+        return state.but(start=to, intent=None, look=None, ahead=None, server=None)
+    return state.but(start=to, reached=reached, windows=(), intent=None, look=None, ahead=None, server=None)
+
+
+def mark_at(state: PipelineState, moment: datetime) -> Position | None:
+    """Where the mark stood then, as far as the windows that are still kept one by one can tell; never later."""
+    ends = [w for w in state.windows if w.is_committed and w.lane == MAIN]
+    end = state.start
+    for window in ends:
+        if window.after != end or window.at is None or window.at > moment:
+            break
+        end = window.until
+    return end
 
 
 def gaps(state: PipelineState) -> tuple[tuple[Position, Position], ...]:
@@ -182,14 +216,14 @@ def gaps(state: PipelineState) -> tuple[tuple[Position, Position], ...]:
     return uncovered(state.windows, state.start)
 
 
-def _furthest(state: PipelineState) -> Position | None:
+def furthest(state: PipelineState) -> Position | None:
     """How far rows may be in the target: also those from before an earlier reset, and of a load whose end is open."""
     ends = [w.until for w in state.windows]
     if state.intent is not None:
         ends.append(state.intent.until)
-    furthest = state.reached
+    found = state.reached
     for end in ends:
         # Text can't be compared here: the last one written stands, and `reached` then only says that there are rows.
-        if end is not None and (furthest is None or not end.is_comparable or has_passed(end, furthest)):
-            furthest = end
-    return furthest
+        if end is not None and (found is None or not end.is_comparable or has_passed(end, found)):
+            found = end
+    return found

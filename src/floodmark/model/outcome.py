@@ -32,6 +32,8 @@ class Head(Record):
     run: str
     at: datetime
     ahead: Ahead | None = None
+    server: str = ""
+    """Whose rows these are: the source's server and timeline."""
     """Recognises the rows that were loaded above the mark, for a state that is rebuilt from here."""
     identity: dict[str, Any] = Field(default_factory=dict)
 

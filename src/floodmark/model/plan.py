@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from floodmark.model.ledger import Ahead, PendingLook
+from floodmark.model.ledger import Ahead, PendingLook, ServerSeen
 from floodmark.model.position import Position
 
 
@@ -32,13 +32,18 @@ class Look:
     clock: datetime
     """The source's own."""
     proven: Position | None
-    """Nothing below can be written any more: how far the mark may move. At least the mark itself."""
+    """How far the mark may move: nothing below can be written any more, and no lookback wants it read again. At least
+    the mark itself."""
+    settled: Position | None
+    """Beyond the last row below which nothing can be written any more; further than `proven` with a lookback."""
     pending: PendingLook | None
     """A bound still to be proven, for the ledger."""
     rows: int
     """Visible at or above the mark."""
     rows_proven: int
     """Those of them below `proven`."""
+    rows_settled: int
+    """Those of them below `settled`."""
     until: Position | None
     """Just beyond the highest value; None when there are no rows."""
     guarantee: Guarantee
@@ -46,7 +51,9 @@ class Look:
     """The rows above the mark are just those that the ledger knows as loaded ahead."""
     ahead: Ahead | None = None
     """Recognises the rows at or above `proven` at the next look."""
-    server: str = ""
+    server: ServerSeen | None = None
+    fell_to: Position | None = None
+    """The highest value there is, where all of them lie below the mark."""
 
 
 @dataclass(frozen=True)
@@ -84,3 +91,4 @@ class RunPlan:
     nothing_new: bool = False
     first: bool = False
     clock: datetime | None = None
+    server: ServerSeen | None = None

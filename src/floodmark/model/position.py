@@ -68,6 +68,13 @@ def has_passed(position: Position | None, reached: Position | None) -> bool:
     return not position.precedes(reached)
 
 
+def earlier(one: Position | None, other: Position | None) -> Position | None:
+    """None is the beginning. Of two texts nobody can say: the first."""
+    if one is None or other is None:
+        return None
+    return other if has_passed(one, other) else one
+
+
 def _read(form: object) -> object:
     return Position.from_json(form) if isinstance(form, dict) else form
 

@@ -70,13 +70,23 @@ class SourceSpec(Options):
         return f"query {sha256(text.encode()).hexdigest()[:16]}"
 
 
+class CoalesceSpec(Options):
+    coalesce: str = Field(description="The column that stands in where the cursor is NULL.")
+
+
 class CursorOptions(Options):
     column: str | None = Field(default=None, description="The cursor column.")
     columns: tuple[str, ...] = Field(
         default=(), description="A composite cursor, most significant first; cuts inside one timestamp."
     )
-    nulls: Literal["fail", "skip"] = Field(
-        default="fail", description="Rows whose cursor is NULL: fail with their count, or leave them out, counted."
+    nulls: Literal["fail", "include", "skip"] | CoalesceSpec = Field(
+        default="fail",
+        description="Rows whose cursor is NULL: fail with their count, load them, too, leave them out (counted), "
+        "or take another column's value: `{coalesce: created_at}`.",
+    )
+    nulls_every: Duration = Field(
+        default=timedelta(hours=1),
+        description="How often a run that finds nothing new counts NULLs without an index to find them by.",
     )
     start: int | datetime | str | None = Field(
         default=None, description="Where the first run starts. Everything when unset."
@@ -84,6 +94,14 @@ class CursorOptions(Options):
     delay: Duration = Field(
         default=timedelta(minutes=5),
         description="How long a value must have been there before it counts as final, where the source can't prove it.",
+    )
+    wait: Duration = Field(
+        default=timedelta(seconds=2),
+        description="How long a run waits for open transactions that may still write below the mark.",
+    )
+    backwards: Literal["refuse", "accept"] = Field(
+        default="refuse",
+        description="When the highest value lies below the mark: refuse, or take it that the newest rows were deleted.",
     )
 
     @model_validator(mode="after")
@@ -102,6 +120,13 @@ class TimestampSpec(CursorOptions):
 
     by: Literal["timestamp"] = Field(description="Follow a modified-at column.")
     timezone: str | None = Field(default=None, description="Zone of a zone-less column, e.g. Europe/Berlin.")
+    fence: Literal["auto", "off"] = Field(
+        default="auto",
+        description="Look for open transactions before the mark moves, or trust the safety delay alone.",
+    )
+    lookback: Duration | None = Field(
+        default=None, description="Read this much again on each run, for values that an application fills in late."
+    )
 
     @field_validator("timezone")
     @classmethod
@@ -116,6 +141,14 @@ class SequenceSpec(CursorOptions):
     """Windows on an id or version column."""
 
     by: Literal["sequence"] = Field(description="Follow an id or version that only grows.")
+    fence: Literal["auto", "table", "transactions", "off"] = Field(
+        default="auto",
+        description="Whom to wait for before the mark moves: who has written to the table, where its values come from "
+        "the column's default (auto) or surely later than the table's lock (table); every open transaction; nobody.",
+    )
+    lookback: int | None = Field(
+        default=None, ge=1, description="Read this many values below the mark again on each run."
+    )
 
 
 class FullSpec(Options):

@@ -33,6 +33,8 @@ class Window(Record):
     lane: str = MAIN
     rows: int | None = None
     at: datetime | None = None
+    server: str = ""
+    """Whose rows these are: the server's identity and timeline."""
     folded: int = 0
     """How many older windows this one stands for, beside itself."""
 

@@ -1,8 +1,9 @@
-"""How far the mark may move, from what a source could find out about its writers."""
+"""How far the mark may move by the clock alone, and which of two cuts comes first."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from floodmark.model.duration import show_duration
 from floodmark.model.ledger import PendingLook
@@ -10,6 +11,12 @@ from floodmark.model.plan import Guarantee
 from floodmark.model.position import Position
 from floodmark.model.table import Cursor
 from floodmark.ports import LookRequest
+from floodmark.sources.sql import utc_time
+
+QUARTER = timedelta(minutes=15)
+"""Clocks are set back at full quarters of an hour."""
+
+LONGEST_REPEAT = timedelta(hours=3)
 
 
 def unit_of(cursor: Cursor) -> timedelta:
@@ -22,6 +29,22 @@ def floor_to(moment: datetime, unit: timedelta) -> datetime:
     return whole + (moment - whole) // unit * unit
 
 
+def clock_bound(cursor: Cursor, moment: datetime) -> Position:
+    """Below everything that a clock which shows `moment`, or later, can still write: a column may round up or down."""
+    unit = unit_of(cursor)
+    if cursor.leading.zoned or cursor.timezone is None:
+        return Position.before(floor_to(moment, unit) - unit)
+    return Position.before(utc_time(floor_to(_lowest_wall(moment, cursor.timezone), unit) - unit, cursor))
+
+
+def _lowest_wall(moment: datetime, timezone: str) -> datetime:
+    """The earliest time that clocks on the wall show from `moment` on: in autumn an hour comes again."""
+    zone = ZoneInfo(timezone)
+    quarter = floor_to(moment, QUARTER) + QUARTER
+    moments = [moment, *(quarter + i * QUARTER for i in range(LONGEST_REPEAT // QUARTER))]
+    return min(m.astimezone(zone).replace(tzinfo=None) for m in moments)
+
+
 def delayed(delay: timedelta, reason: str, fix: str = "") -> Guarantee:
     return Guarantee("delayed" if delay else "none", show_duration(delay) if delay else "", reason, fix)
 
@@ -32,8 +55,7 @@ def delayed_bound(
     """Without sight of the writers: what is older than the safety delay counts as final. A timestamp tells its age;
     for a sequence the look itself has to grow old, so it stays pending until then."""
     if request.cursor.leading.kind == "timestamp":
-        unit = unit_of(request.cursor)
-        return later_of(request.after, Position.before(floor_to(clock - request.delay, unit) - unit)), None
+        return later_of(request.after, clock_bound(request.cursor, clock - request.delay)), None
     if not request.delay:
         return later_of(request.after, highest), None
     pending = request.pending
@@ -45,15 +67,34 @@ def delayed_bound(
     return request.after, PendingLook(bound=highest, taken_at=clock)
 
 
+def lookback_bound(request: LookRequest, clock: datetime, highest: Position | None) -> Position | None:
+    """What lies above it is read again on each run: from the clock on back, or from the highest number."""
+    back = request.lookback
+    if isinstance(back, timedelta):
+        return clock_bound(request.cursor, clock - back)
+    if back is None or highest is None or not isinstance(highest.values[0], int):
+        return None
+    return Position.before(highest.values[0] - back)
+
+
 def later_of(mark: Position | None, bound: Position | None) -> Position | None:
     """A bound never moves the mark back. Text has no order here: it comes from the highest value above the mark."""
     if bound is None:
         return mark
     if mark is None or isinstance(mark.values[0], str) or isinstance(bound.values[0], str):
         return bound
-    # A bound on a clock is a prefix of the cursor: its first value decides, whatever kind the others are of.
-    return bound if mark.values[:1] < bound.values[:1] or _follows(bound, mark) else mark
+    return bound if _precedes(mark, bound) else mark
 
 
-def _follows(bound: Position, mark: Position) -> bool:
-    return bound.is_comparable and mark.is_comparable and mark.precedes(bound)
+def earlier_of(one: Position | None, other: Position | None) -> Position | None:
+    """None is the beginning. Not for text."""
+    if one is None or other is None:
+        return None
+    return other if _precedes(other, one) else one
+
+
+def _precedes(one: Position, other: Position) -> bool:
+    """A bound on a clock is a prefix of the cursor: its first value decides, whatever kind the others are of."""
+    if one.values[0] != other.values[0]:
+        return one.values[:1] < other.values[:1]
+    return one.is_comparable and other.is_comparable and one.precedes(other)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 
-from floodmark.model.ledger import Ahead, PendingLook
+from floodmark.model.ledger import Ahead, PendingLook, ServerSeen
 from floodmark.model.plan import Guarantee, Look
 from floodmark.model.position import Position
 from floodmark.ports import LookRequest
+from floodmark.sources.bound import earlier_of, lookback_bound
 from floodmark.sources.sql import CursorSql, Fetch
 
 MOST_TIES = 10_000
@@ -17,6 +19,8 @@ MOST_TIES = 10_000
 
 Bound = Callable[[Position | None], tuple[Position | None, PendingLook | None]]
 """From the cut beyond the highest visible value: how far the mark may move, and what stays to be proven."""
+
+View = Callable[[], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True)
@@ -28,24 +32,56 @@ class Probe:
     number: Callable[[str], int]
     checksum: Callable[[str], str]
     """Of whole rows, over those of a WHERE."""
+    view: View = nullcontext
+    """All statements inside it see the rows of one moment."""
 
-    def look(self, request: LookRequest, clock: datetime, bound: Bound, guarantee: Guarantee) -> Look:
+    def look(
+        self,
+        request: LookRequest,
+        clock: datetime,
+        bound: Bound,
+        guarantee: Guarantee,
+        server: ServerSeen | None = None,
+    ) -> Look:
+        """The bound first, and whoever has to end before it holds; only then the rows, all in one view. What these
+        writers left behind is in it, so a mark that moves to the bound has seen everything below."""
+        limit, pending = bound(self._top(request))
+        with self.view():
+            top = self._top(request)
+            values = None if limit is None else self.fetch(self.sql.highest(request.after, limit))
+            settled = request.after if values is None else Position.after(*values)
+            # Held back by the lookback: what lies above is read again.
+            back = lookback_bound(request, clock, top)
+            proven = self._mark(request, limit if back is None else earlier_of(limit, back))
+            edge = None if request.ahead_of_proof else settled
+            rows = 0 if top is None else self.number(self.sql.count(request.after, None))
+            return Look(
+                clock=clock,
+                proven=proven,
+                settled=settled,
+                pending=pending,
+                rows=rows,
+                rows_proven=self._count(request.after, proven) if rows else 0,
+                rows_settled=self._count(request.after, settled) if rows else 0,
+                until=top,
+                guarantee=guarantee,
+                unchanged=self._is_unchanged(request, edge, rows),
+                ahead=self._memo(proven, edge) if request.rereads else None,
+                server=server,
+                fell_to=self._fallen(request) if rows == 0 else None,
+            )
+
+    def _count(self, after: Position | None, until: Position | None) -> int:
+        """None is where nothing has been proven yet, not the end."""
+        return 0 if until is None or until == after else self.number(self.sql.count(after, until))
+
+    def _top(self, request: LookRequest) -> Position | None:
         values = self.fetch(self.sql.highest(request.after, None))
-        highest = None if values is None else Position.after(*values)
-        limit, pending = bound(highest)
-        proven = self._mark(request, limit)
-        rows = 0 if values is None else self.number(self.sql.count(request.after, None))
-        return Look(
-            clock=clock,
-            proven=proven,
-            pending=pending,
-            rows=rows,
-            rows_proven=0 if proven is None or not rows else self.number(self.sql.count(request.after, proven)),
-            until=highest,
-            guarantee=guarantee,
-            unchanged=self._is_unchanged(request, rows),
-            ahead=self._memo(proven) if request.rereads else None,
-        )
+        return None if values is None else Position.after(*values)
+
+    def _fallen(self, request: LookRequest) -> Position | None:
+        values = None if request.after is None else self.fetch(self.sql.highest(None, None))
+        return None if values is None or Position.after(*values) == request.after else Position.before(*values)
 
     def _mark(self, request: LookRequest, limit: Position | None) -> Position | None:
         """The mark moves no further than the rows below the bound do: a value that an application fills in late, from
@@ -61,11 +97,14 @@ class Probe:
         ties = self.number(self.sql.count(floor, limit))
         return floor if ties <= MOST_TIES else Position.after(*values)
 
-    def _is_unchanged(self, request: LookRequest, rows: int) -> bool:
+    def _is_unchanged(self, request: LookRequest, edge: Position | None, rows: int) -> bool:
+        """What a load would read is just what the last one did."""
+        if not request.ahead_of_proof:
+            rows = self._count(request.after, edge) if rows else 0
         if rows == 0 or request.ahead is None or rows != request.ahead.count:
             return rows == 0
-        return self.checksum(self.sql.bounds(request.after, None)) == request.ahead.checksum
+        return self.checksum(self.sql.bounds(request.after, edge)) == request.ahead.checksum
 
-    def _memo(self, proven: Position | None) -> Ahead:
-        where = self.sql.bounds(proven, None)
-        return Ahead(count=self.number(self.sql.count(proven, None)), checksum=self.checksum(where))
+    def _memo(self, proven: Position | None, edge: Position | None) -> Ahead:
+        where = self.sql.bounds(proven, edge)
+        return Ahead(count=self.number(self.sql.count(proven, edge)), checksum=self.checksum(where))

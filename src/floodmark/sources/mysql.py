@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +17,11 @@ from floodmark.model.position import Scalar
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
-from floodmark.sources.bound import delayed, delayed_bound
+from floodmark.sources import mysql_fence
+from floodmark.sources.fence import OFF, Fence
 from floodmark.sources.mysql_catalog import ALL_TABLES, BASE_TABLES, UNKNOWN, column, result_column
 from floodmark.sources.mysql_connection import MysqlConnection, may_pass, reason
+from floodmark.sources.mysql_fence import NO_PROCESS, MysqlWriters
 from floodmark.sources.mysql_types import MysqlType, type_of, wire_of
 from floodmark.sources.relation import broken_query, check_names, relation_of
 from floodmark.sources.split import Split, cuts_from, key_of, readers, share, split_by
@@ -123,13 +127,21 @@ class MysqlSource(SqlSource):
         return [TableName(schema, name, schema == own) for schema, name in self._rows(BASE_TABLES)]
 
     def grants(self) -> list[str]:
-        parts = self._connection.parts
-        user = "'" + (parts.get("user") or "floodmark").replace("'", "''") + "'@'%'"
+        parts, user = self._connection.parts, self._user
         if self._relation.query is not None:
-            return [f"-- {self._spec.name}: SELECT on what the query reads"]
+            return [f"-- {self._spec.name}: SELECT on what the query reads", self._process_grant]
         *schema, table = split_name(self._name)
         database = schema[-1] if schema else parts["database"]
-        return [f"GRANT SELECT ON {quote(database)}.{quote(table)} TO {user};"]
+        return [f"GRANT SELECT ON {quote(database)}.{quote(table)} TO {user};", self._process_grant]
+
+    @property
+    def _user(self) -> str:
+        return "'" + (self._connection.parts.get("user") or "floodmark").replace("'", "''") + "'@'%'"
+
+    @property
+    def _process_grant(self) -> str:
+        """To see who may still write."""
+        return f"GRANT PROCESS ON *.* TO {self._user};"
 
     def close(self) -> None:
         if self._db is not None:
@@ -140,11 +152,52 @@ class MysqlSource(SqlSource):
     # -- the look -------------------------------------------------------------------------------------------------
 
     def look(self, request: LookRequest) -> Look:
-        cursor = request.cursor
-        probe = self._probe(cursor)
         clock: datetime = self._rows("SELECT utc_timestamp(6)")[0][0].replace(tzinfo=UTC)
-        guarantee = delayed(request.delay, "open transactions are not looked at")
-        return probe.look(request, clock, lambda highest: delayed_bound(request, clock, highest), guarantee)
+        fence = self._fence(request)
+        bound = partial(fence.bound, request, clock)
+        server = mysql_fence.seen(self._rows, clock)
+        return self._probe(request.cursor).look(request, clock, bound, fence.guarantee(request.delay), server)
+
+    def _fence(self, request: LookRequest) -> Fence:
+        if request.fence == "off":
+            return Fence(None, (OFF,))
+        if not self._may_list():
+            return Fence(None, (replace(NO_PROCESS, fix=self._process_grant),))
+        caveats = [*mysql_fence.server_caveats(self._rows)]
+        if request.cursor.leading.kind == "timestamp":
+            caveats += mysql_fence.zone_caveats(request.cursor)
+        elif request.fence == "auto":
+            caveats += mysql_fence.sequence_caveats(self._rows, self._relation.table, request.cursor)
+        return Fence(self._list_writers, tuple(caveats))
+
+    def _may_list(self) -> bool:
+        import pymysql
+
+        try:
+            self._execute("SELECT 1 FROM information_schema.innodb_trx LIMIT 0")
+        except pymysql.Error as error:
+            if error.args[0] in mysql_fence.DENIED:
+                return False
+            raise SourceError(f"{self._name}: {reason(error)}", table=self._name, transient=may_pass(error)) from error
+        return True
+
+    def _list_writers(self) -> MysqlWriters | None:
+        import pymysql
+
+        try:
+            return mysql_fence.list_writers(self._connection.connect)
+        except pymysql.Error as error:
+            raise SourceError(f"{self._name}: {reason(error)}", table=self._name, transient=may_pass(error)) from error
+
+    @contextmanager
+    def _view(self) -> Iterator[None]:
+        self._rows("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        self._rows("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        try:
+            yield
+        finally:
+            if self._db is not None:
+                self._rows("ROLLBACK")
 
     def _checksum(self, where: str) -> str:
         """Each value by its own hash: all of them in one text could be longer than the server's packets."""

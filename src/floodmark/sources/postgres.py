@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,10 @@ from floodmark.model.position import Scalar
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
-from floodmark.sources.bound import delayed, delayed_bound
 from floodmark.sources.postgres_catalog import SAMPLED, SIZE, TABLES, described
 from floodmark.sources.postgres_connection import PostgresConnection, may_pass
+from floodmark.sources.postgres_fence import MARK_READER
+from floodmark.sources.postgres_look import PostgresLook
 from floodmark.sources.postgres_types import COLUMNS, RESULT, SESSION, PgColumn, wire_of
 from floodmark.sources.relation import broken_query, check_names, relation_of
 from floodmark.sources.split import FEWEST, SAMPLE, Split, cuts_from, key_of, readers, share, split_by
@@ -61,6 +63,7 @@ class PostgresSource(SqlSource):
         self._relation = relation_of(spec, _quoted)
         self._name = self._relation.name
         self._db: psycopg.Connection[Any] | None = None
+        self._primary: psycopg.Connection[Any] | None = None
 
     # -- the database ---------------------------------------------------------------------------------------------
 
@@ -75,12 +78,22 @@ class PostgresSource(SqlSource):
         return self._db
 
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        return self._rows_on(self._connected(), statement, values)
+
+    def _rows_of_primary(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        if self._primary is None or self._primary.closed:
+            self._primary = self._connection.of_fence.connect()
+        return self._rows_on(self._primary, statement, values)
+
+    def _rows_on(
+        self, db: psycopg.Connection[Any], statement: str, values: tuple[object, ...]
+    ) -> list[tuple[Any, ...]]:
         import psycopg
 
-        db = self._connected()
         try:
             # No values, no placeholders: a literal may hold a percent sign.
-            return db.execute(statement.encode(), values or None).fetchall()
+            cursor = db.execute(statement.encode(), values or None)
+            return [] if cursor.description is None else cursor.fetchall()
         except psycopg.Error as error:
             raise SourceError(
                 f"{self._name}: {_reason(error)}",
@@ -130,25 +143,41 @@ class PostgresSource(SqlSource):
         role = quote(parts.get("user") or "floodmark")
         lines = [f"GRANT CONNECT ON DATABASE {quote(parts.get('database') or role)} TO {role};"]
         if self._relation.query is not None:
+            lines.append(f"GRANT pg_read_all_stats TO {role};")
             return [*lines, f"-- {self._spec.name}: USAGE and SELECT on what the query reads"]
         *schema, table = split_name(self._name)
         schema = schema or ["public"]
+        # To see what other sessions do: a script of several transactions looks idle between two of them.
+        lines.append(f"GRANT pg_read_all_stats TO {role};")
         lines.append(f"GRANT USAGE ON SCHEMA {quote(schema[-1])} TO {role};")
         return [*lines, f"GRANT SELECT ON {quote(schema[-1])}.{quote(table)} TO {role};"]
 
     def close(self) -> None:
-        if self._db is not None:
-            self._db.close()
-            self._db = None
+        for db in (self._db, self._primary):
+            if db is not None:
+                db.close()
+        self._db = self._primary = None
 
     # -- the look -------------------------------------------------------------------------------------------------
 
     def look(self, request: LookRequest) -> Look:
-        cursor = request.cursor
-        probe = self._probe(cursor)
-        clock: datetime = self._rows("SELECT clock_timestamp()")[0][0].astimezone(UTC)
-        guarantee = delayed(request.delay, "open transactions are not looked at")
-        return probe.look(request, clock, lambda highest: delayed_bound(request, clock, highest), guarantee)
+        own = self._connected().info.backend_pid
+        there = None if self._connection.fence_url is None else self._rows_of_primary
+        fenced = PostgresLook(self._relation, self._rows, there, own).fenced(request)
+        bound = partial(fenced.bound, request)
+        seen = fenced.server.seen
+        return self._probe(request.cursor).look(request, seen.clock, bound, fenced.guarantee(request), seen)
+
+    @contextmanager
+    def _view(self) -> Iterator[None]:
+        db = self._connected()
+        self._rows("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try:
+            self._rows(MARK_READER)
+            yield
+        finally:
+            if not db.closed:
+                db.execute("ROLLBACK")
 
     def _checksum(self, where: str) -> str:
         row_hash = "hashtextextended(q::text, 0)::numeric"
@@ -184,6 +213,7 @@ class PostgresSource(SqlSource):
         db = self._connection.connect()
         try:
             db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            db.execute(MARK_READER.encode())
             name = db.execute("SELECT pg_export_snapshot()").fetchone()
             yield None if name is None else name[0]
         finally:
@@ -200,7 +230,7 @@ class PostgresSource(SqlSource):
         address, properties = self._connection.jdbc
         # With a fetch size of 0 the driver would leave the transaction that the snapshot was set in.
         properties |= {"fetchsize": str(self._spec.source.fetch_size), "customSchema": wires.schema}
-        session = f"{SESSION}; {self._connection.limits}"
+        session = f"{SESSION}; {self._connection.limits}; {MARK_READER}"
         properties["sessionInitStatement"] = session
         if snapshot is not None:
             properties["sessionInitStatement"] = (

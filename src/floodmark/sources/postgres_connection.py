@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from floodmark.errors import MissingExtra, SourceError
 from floodmark.model.duration import Duration
@@ -34,6 +34,20 @@ class PostgresConnection(ServerOptions):
         default=timedelta(hours=1),
         description="How long a slice may hold its snapshot, which keeps vacuum from its work.",
     )
+
+    fence_url: SecretStr | None = Field(
+        default=None,
+        description="The primary's own address, where `url` leads to a replica or a proxy: open transactions are "
+        "looked for there.",
+    )
+
+    @property
+    def of_fence(self) -> PostgresConnection:
+        return self.model_copy(update={"url": self.fence_url, "host": None, "port": None, "fence_url": None})
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return super().secrets + (() if self.fence_url is None else self.of_fence.secrets)
 
     @property
     def needs_database(self) -> bool:

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
-from floodmark.errors import ConfigError, Place
+from floodmark.errors import ConfigError, Place, SourceError
 from floodmark.model.position import Position, Scalar
 from floodmark.model.table import Column, Cursor
 
@@ -62,9 +62,19 @@ def local_time(moment: datetime, cursor: Cursor) -> datetime:
 
 def utc_time(moment: datetime, cursor: Cursor) -> datetime:
     """The inverse: what a zone-less value means."""
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=ZoneInfo(cursor.timezone) if cursor.timezone else UTC)
-    return moment.astimezone(UTC)
+    if moment.tzinfo is not None:
+        return moment.astimezone(UTC)
+    found = moment.replace(tzinfo=ZoneInfo(cursor.timezone) if cursor.timezone else UTC).astimezone(UTC)
+    if local_time(found, cursor) != moment:
+        # It has no place among the times of this zone, and a window that began there would lose its neighbours.
+        raise SourceError(
+            f'"{cursor.leading.name}" holds {moment}, a time that {cursor.timezone} does not have: clocks were set '
+            "forward over it",
+            column=cursor.leading.name,
+            value=moment,
+            hint="the column is in another zone than `timezone:` says; in UTC every time is there",
+        )
+    return found
 
 
 Literal = Callable[[Scalar, Column, Cursor], str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from floodmark.model.position import Position, Scalar
 from floodmark.model.table import Cursor
@@ -42,4 +43,9 @@ class SqlSource(ABC):
         return next_cut(self._cursor_sql(cursor), lambda text: self._fetch(text, cursor), after, until, rows)
 
     def _probe(self, cursor: Cursor) -> Probe:
-        return Probe(self._cursor_sql(cursor), lambda text: self._fetch(text, cursor), self._number, self._checksum)
+        sql = self._cursor_sql(cursor)
+        return Probe(sql, lambda text: self._fetch(text, cursor), self._number, self._checksum, self._view)
+
+    def _view(self) -> AbstractContextManager[None]:
+        """All statements inside it see the rows of one moment, where the database can."""
+        return nullcontext()

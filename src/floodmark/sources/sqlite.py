@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from floodmark.errors import ConfigError, SourceError
-from floodmark.model.ledger import PendingLook
+from floodmark.model.ledger import PendingLook, ServerSeen
 from floodmark.model.plan import Guarantee, Look
 from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
 from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound, floor_to, later_of
+from floodmark.sources.fence import OFF
 from floodmark.sources.relation import broken_query, check_names, relation_of
 from floodmark.sources.sql import (
     CursorSql,
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LOCK_WAIT = 2.0
-"""Seconds to wait for a writer to finish before the look goes on without proof."""
-
+"""Seconds that a statement waits for the file to be free."""
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
 
@@ -140,29 +140,55 @@ class SqliteSource(SqlSource):
             )
         probe = self._probe(cursor)
         self._refuse_misfits(cursor, request.after)
-        clock, guarantee = self._fence(request.delay)
+        clock, guarantee = self._fence(request)
 
-        def bound(highest: Position | None) -> tuple[Position | None, PendingLook | None]:
+        def bound(top: Position | None) -> tuple[Position | None, PendingLook | None]:
             if guarantee.name != "fenced":
-                return delayed_bound(request, clock, highest)
-            # Seconds, whatever the column shows: CURRENT_TIMESTAMP writes whole ones.
-            now = Position.before(floor_to(clock, timedelta(seconds=1)))
-            return later_of(request.after, now if cursor.leading.kind == "timestamp" else highest), None
+                return delayed_bound(request, clock or datetime.now(UTC), top)
+            if cursor.leading.kind != "timestamp" or top is None:
+                return later_of(request.after, top), None
+            # Seconds, whatever the column shows: CURRENT_TIMESTAMP writes whole ones. Whoever holds the lock got it
+            # after the last commit, and so writes nothing that is older than what can be seen.
+            newest = clock or top.values[0]
+            assert isinstance(newest, datetime)  # noqa: S101 - of a timestamp
+            return later_of(request.after, Position.before(floor_to(newest, timedelta(seconds=1)))), None
 
-        return probe.look(request, clock, bound, guarantee)
+        now = clock or datetime.now(UTC)
+        return probe.look(request, now, bound, guarantee, self._seen(now))
 
-    def _fence(self, delay: timedelta) -> tuple[datetime, Guarantee]:
-        """The clock while nobody writes. Whoever writes later reads a later clock, or is not fenced anywhere."""
+    def _fence(self, request: LookRequest) -> tuple[datetime | None, Guarantee]:
+        """The clock while nobody writes, None while somebody does. Whoever writes later reads a later clock. Writers
+        come one after the other, so numbers need no clock at all."""
+        if request.fence == "off":
+            return datetime.now(UTC), delayed(request.delay, OFF.reason, OFF.fix)
         db = self._connect()
         if not os.access(self._path, os.W_OK):
             # SQLite would take a read transaction for it and not complain.
-            return datetime.now(UTC), delayed(delay, "the file is read-only, so its write lock can't be had")
+            return datetime.now(UTC), delayed(request.delay, "the file is read-only, so its write lock can't be had")
         try:
+            db.execute(f"PRAGMA busy_timeout = {int(request.wait.total_seconds() * 1000)}")
             db.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            return datetime.now(UTC), delayed(delay, f"the write lock can't be had for a moment: {error}")
+        except sqlite3.OperationalError:
+            return None, Guarantee("fenced")
+        finally:
+            db.execute(f"PRAGMA busy_timeout = {int(LOCK_WAIT * 1000)}")
         try:
             return datetime.now(UTC), Guarantee("fenced")
+        finally:
+            db.execute("ROLLBACK")
+
+    def _seen(self, clock: datetime) -> ServerSeen:
+        """The file, and the counter in its header that each change raises."""
+        with self._path.open("rb") as file:
+            file.seek(24)
+            return ServerSeen(identity=str(os.stat(self._path).st_ino), log=int.from_bytes(file.read(4)), clock=clock)
+
+    @contextmanager
+    def _view(self) -> Iterator[None]:
+        db = self._connect()
+        db.execute("BEGIN")
+        try:
+            yield
         finally:
             db.execute("ROLLBACK")
 

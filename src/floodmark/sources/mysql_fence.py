@@ -1,0 +1,120 @@
+"""Who may still write on a MySQL or MariaDB server: connections in the middle of a statement, and open transactions.
+
+NOW() is the start of the statement, and a number is drawn inside one: so whoever may still bring an old value is in a
+statement (its time was taken, though it may wait behind a lock and have no transaction yet) or in a transaction that
+InnoDB lists. Connections are listed first, transactions then: one that leaves the first list meanwhile is in the
+second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from floodmark.model.ledger import ServerSeen
+from floodmark.model.table import Cursor
+from floodmark.sources.fence import Caveat
+
+if TYPE_CHECKING:
+    import pymysql
+
+Rows = Callable[[str], list[tuple[Any, ...]]]
+Connect = Callable[[], "pymysql.Connection[Any]"]
+
+IDLE = {"Sleep", "Daemon", "Binlog Dump", "Binlog Dump GTID"}
+DENIED = {1227, 1142, 1044, 1045}
+
+_MARK = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
+_TRANSACTIONS = "SELECT trx_mysql_thread_id, cast(trx_started AS char), trx_id FROM information_schema.innodb_trx"
+
+
+@dataclass(frozen=True)
+class MysqlWriters:
+    busy: frozenset[int]
+    """Connections in a statement."""
+    transactions: frozenset[tuple[int, str]]
+    """Connection and start; the start only tells two transactions of one connection apart, to the second."""
+    detached: frozenset[str]
+    """XA transactions that were prepared: they have no connection any more, and may have been anybody's."""
+
+    @property
+    def writers(self) -> frozenset[str]:
+        return frozenset([*(f"c{c}" for c in self.busy), *(f"t{c}@{s}" for c, s in self.transactions), *self.detached])
+
+    def left(self, known: frozenset[str]) -> frozenset[str]:
+        return self.detached | {now for name in known for now in self._now(name)}
+
+    def _now(self, name: str) -> Iterator[str]:
+        if name in self.writers:
+            yield name
+        elif name.startswith("c"):
+            # Its statement is over; what it has written may wait in the transaction around it.
+            yield from (f"t{c}@{s}" for c, s in self.transactions if f"c{c}" == name)
+
+
+def list_writers(connect: Connect) -> MysqlWriters | None:
+    """On a connection of its own: the list of transactions is a copy that is renewed only when nobody has read it for a
+    while, and only one that shows this very connection is younger than it. None when it is older."""
+    db = connect()
+    try:
+        with db.cursor() as cursor:
+            own: int = db.thread_id()  # type: ignore[no-untyped-call]
+            cursor.execute(_MARK)
+            cursor.execute("SHOW PROCESSLIST")
+            busy = frozenset(row[0] for row in cursor.fetchall() if row[0] != own and row[4] not in IDLE)
+            cursor.execute(_TRANSACTIONS)
+            found = cursor.fetchall()
+    finally:
+        db.close()
+    if own not in {thread for thread, _, _ in found}:
+        return None
+    return MysqlWriters(
+        busy,
+        frozenset((thread, started) for thread, started, _ in found if thread not in (0, own)),
+        frozenset(f"x{number}" for thread, _, number in found if thread == 0),
+    )
+
+
+def seen(rows: Rows, clock: datetime) -> ServerSeen:
+    """By the server's own id where it has one, and by how far InnoDB's log has come."""
+    named: dict[str, str] = dict(
+        rows("SHOW VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid', 'hostname', 'port')")
+    )
+    identity = named.get("server_uuid") or named.get("server_uid") or f"{named['hostname']}:{named['port']}"
+    log = rows("SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_lsn_current', 'Innodb_redo_log_current_lsn')")
+    return ServerSeen(identity=identity, log=int(log[0][1]) if log else None, clock=clock)
+
+
+def server_caveats(rows: Rows) -> Iterator[Caveat]:
+    settings: dict[str, str] = dict(
+        rows("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'group_replication_group_name')")
+    )
+    if settings.get("wsrep_on") == "ON" or settings.get("group_replication_group_name"):
+        yield Caveat("this server is one of a cluster, and the others' transactions can't be seen from here")
+    commands = {str(row[4]) for row in rows("SHOW PROCESSLIST")}
+    if any(command.startswith(("Slave", "Replica")) for command in commands):
+        yield Caveat("this is a replica, where open transactions of the primary can't be seen", "read the primary")
+
+
+def zone_caveats(cursor: Cursor) -> Iterator[Caveat]:
+    if not cursor.leading.zoned and cursor.timezone is None:
+        yield Caveat(
+            f'"{cursor.leading.name}" has no time zone, so what its values mean hangs on each writer\'s session',
+            "set `timezone:` if all of them write in one zone, or make the column TIMESTAMP",
+        )
+
+
+def sequence_caveats(rows: Rows, table: str | None, cursor: Cursor) -> Iterator[Caveat]:
+    name = cursor.leading.name
+    for field, _, _, _, default, extra in rows(f"SHOW COLUMNS FROM {table}") if table is not None else ():
+        if field == name and ("auto_increment" in extra or "nextval(" in (default or "")):
+            return
+    yield Caveat(
+        f'"{name}" is no AUTO_INCREMENT column, so who fills it and when is not known',
+        "fence: transactions where each transaction takes its values by itself",
+    )
+
+
+NO_PROCESS = Caveat("other sessions can't be seen without the PROCESS right", "GRANT PROCESS ON *.* TO CURRENT_USER;")
