@@ -58,10 +58,14 @@ class Committer:
 
     def _load(self, batch: DataFrame, state: PipelineState, intent: Intent, cursor: Cursor | None, epoch: int) -> Load:
         """A transform of an append may have dropped the cursor; then there is no order to hand on."""
-        names = () if cursor is None or not set(cursor.names) <= set(batch.columns) else cursor.names
+        needed = set() if cursor is None else {*cursor.names, *([cursor.fallback.name] if cursor.fallback else [])}
+        names = () if cursor is None or not needed <= set(batch.columns) else cursor.names
         zone = None if cursor is None or cursor.leading.zoned else cursor.timezone
         target = self.spec.target
-        return Load(intent, self._head(state, intent, epoch), target.mode, target.keys, names, zone)
+        fallback = None if cursor is None or cursor.fallback is None else cursor.fallback.name
+        only_new = target.mode == "append" and self.spec.includes_nulls and not intent.replaces
+        head = self._head(state, intent, epoch)
+        return Load(intent, head, target.mode, target.keys, names, zone, fallback, only_new)
 
     def _after_failure(self, intent: Intent, error: Exception) -> Landed:
         """The error may have come after the commit. Only the history knows; where it can't be read, nobody does."""

@@ -95,6 +95,22 @@ class Loader:
         self.ordinal += 1
         return self._commit(state, intent, piece.rows)
 
+    def load_nulls(self, state: PipelineState) -> PipelineState:
+        """The rows that lie in no window, in a lane of their own: the mark stays."""
+        intent = Intent(
+            batch=self.around.new_id(),
+            ordinal=self.ordinal,
+            after=state.mark,
+            until=state.mark,
+            mark=state.mark,
+            lane=f"nulls-{self.tally.run_id}",
+            run=self.tally.run_id,
+            server=self.server,
+            nulls=True,
+        )
+        self.ordinal += 1
+        return self._commit(state, intent, None)
+
     def _commit(self, state: PipelineState, intent: Intent, rows: int | None) -> PipelineState:
         self.around.stop.check()
         state = self.committer.announce(state.but(identity=self.spec.identity), intent, self.keeper.current)
@@ -114,7 +130,7 @@ class Loader:
 
     def _attempt(self, spark: SparkSession, state: PipelineState, intent: Intent, rows: int | None) -> Landed:
         """The same batch id and ordinal each time, from a snapshot of its own."""
-        request = ReadRequest(self.cursor, intent.after, intent.until, rows)
+        request = ReadRequest(self.cursor, intent.after, intent.until, rows, intent.nulls)
         with self.around.stop.cutting_short(spark.interruptAll), self.source.snapshot() as snapshot:
             batch = self.source.read(spark, request, snapshot)
             batch = shape(batch, self.spec, self.table, self.cursor, self.around.root)

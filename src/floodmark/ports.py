@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -47,6 +47,8 @@ class ReadRequest:
     until: Position | None
     rows: int | None
     """Estimate, from which the number of partitions follows."""
+    nulls: bool = False
+    """The rows without a cursor value instead."""
 
 
 class Source(Protocol):
@@ -59,8 +61,8 @@ class Source(Protocol):
     def describe(self) -> TableInfo:
         """Columns and primary key; checks that table and connection are there."""
 
-    def count_nulls(self, columns: Sequence[str]) -> int:
-        """Rows with a NULL in any of these columns."""
+    def nulls(self, cursor: Cursor, *, checksum: bool) -> tuple[int, str]:
+        """How many rows have no place in the cursor's order; `checksum` tells them apart from others, or is empty."""
 
     def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
         """Rows with a cursor in `[after, until)`."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from floodmark.changes.columns import find_column, find_columns
-from floodmark.errors import SourceError
 from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import TargetState
 from floodmark.model.plan import Look, RunPlan
 from floodmark.model.position import Position
 from floodmark.model.spec import FullSpec, PipelineSpec
 from floodmark.model.table import Cursor, TableInfo
+from floodmark.nulls import with_nulls
 from floodmark.planner import plan_run, plan_whole_table
 from floodmark.ports import ChangeStrategy, LookRequest, Source, StateStore, Target
 from floodmark.reconcile import Reconciled, reconcile
@@ -93,9 +93,7 @@ class Preflight:
                 look = self._look(state, cursor, waits=waits)
             check_not_fallen(self.spec, state, look, table)
         plan = plan_run(self.spec, state, look, full_refresh=full_refresh)
-        if not plan.nothing_new or plan.first:
-            self._check_nulls(table, cursor, tell)
-        return state, plan
+        return state, with_nulls(self.spec, self.source, state, plan, table, cursor, tell)
 
     def _look(self, state: PipelineState, cursor: Cursor, *, waits: bool) -> Look:
         change = self.spec.change
@@ -114,27 +112,6 @@ class Preflight:
                 pending=state.look,
                 ahead=state.ahead,
             )
-        )
-
-    def _check_nulls(self, table: TableInfo, cursor: Cursor, tell: Callable[[str], None]) -> None:
-        change = self.spec.change
-        nullable = [c.name for c in cursor.columns if c.nullable]
-        if isinstance(change, FullSpec) or not nullable:
-            return
-        count = self.source.count_nulls(nullable)
-        if not count:
-            return
-        names = ", ".join(nullable)
-        rows = f"{count:,} rows of {table.name} have" if count > 1 else f"1 row of {table.name} has"
-        if change.nulls == "skip":
-            tell(f"{rows} no {names}: left out")
-            return
-        raise SourceError(
-            f"{rows} no {names}, so no window can ever hold {'them' if count > 1 else 'it'}",
-            table=table.name,
-            column=names,
-            declared_at=self.spec.at("change.column") or self.spec.at("change"),
-            hint="choose one:\n  nulls: skip     leave them out, counted\n  or fill the column in the source",
         )
 
 

@@ -93,7 +93,9 @@ class Runner:
                     tally.complete = False
                     break
                 state = loader.load(state, piece)
-        return self._close(keeper, state.but(server=plan.server))
+        if plan.load_nulls and tally.complete:
+            state = loader.load_nulls(state)
+        return self._close(keeper, state.but(server=plan.server, nulls=plan.nulls if tally.complete else state.nulls))
 
     def _advanced(self, state: PipelineState, plan: RunPlan) -> PipelineState:
         """A source that has gone quiet lets go of the rows above the mark, or each look would go over them again."""

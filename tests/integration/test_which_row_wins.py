@@ -73,7 +73,7 @@ def test_rows_above_the_bound_are_loaded_ahead_and_the_mark_waits(server_lab: La
     assert mark.precedes(ahead.until)
     again = ok(project.run("orders"))
     assert again.nothing_new, "rows loaded ahead are recognised without Spark"
-    waited = server_lab.project(change="{by: timestamp, column: updated_at, delay: 30m}")
+    waited = server_lab.project(change="{by: timestamp, column: updated_at, fence: off, delay: 30m}")
     assert ok(waited.run("orders")).nothing_new
     moved = waited.store.get("orders")
     assert moved is not None

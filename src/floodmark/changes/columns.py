@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from floodmark.errors import ConfigError, Place
 from floodmark.model.position import Position, Scalar
+from floodmark.model.spec import CoalesceSpec, CursorOptions
 from floodmark.model.table import Column, Cursor, TableInfo
 
 At = Callable[[str], Place | None]
@@ -33,6 +34,22 @@ def find_column(table: TableInfo, name: str, declared_at: Place | None) -> Colum
         declared_at=declared_at,
         hint=f"{guess}Columns of {table.name}: {', '.join(table.names)}",
     )
+
+
+def find_fallback(table: TableInfo, spec: CursorOptions, leading: Column, at: At) -> Column | None:
+    """The column that stands in for NULLs; its values must mean the same."""
+    if not isinstance(spec.nulls, CoalesceSpec):
+        return None
+    found = find_column(table, spec.nulls.coalesce, at("change.nulls"))
+    if (found.kind, found.zoned) != (leading.kind, leading.zoned):
+        raise ConfigError(
+            f'column "{found.name}" of {table.name} is {found.declared}, which can\'t stand in for "{leading.name}", '
+            f"a {leading.declared}",
+            table=table.name,
+            column=found.name,
+            declared_at=at("change.nulls"),
+        )
+    return found
 
 
 def check_ordered(table: TableInfo, columns: Sequence[Column], declared_at: Place | None) -> None:

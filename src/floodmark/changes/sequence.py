@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from floodmark.changes.columns import At, check_ordered, find_columns, parse_position
+from floodmark.changes.columns import At, check_ordered, find_columns, find_fallback, parse_position
 from floodmark.errors import ConfigError
 from floodmark.model.position import Position
 from floodmark.model.spec import SequenceSpec
@@ -26,7 +26,15 @@ class SequenceChange:
                 hint="use `by: timestamp`: it knows when a moment is over, which a sequence does not have",
             )
         check_ordered(table, columns, place)
-        return Cursor(columns)
+        if self._spec.lookback is not None and columns[0].kind != "integer":
+            raise ConfigError(
+                f'column "{columns[0].name}" of {table.name} is {columns[0].declared}: a lookback counts back from a '
+                "number",
+                table=table.name,
+                column=columns[0].name,
+                declared_at=self._at("change.lookback"),
+            )
+        return Cursor(columns, fallback=find_fallback(table, self._spec, columns[0], self._at))
 
     def position(self, value: object, cursor: Cursor) -> Position:
         return parse_position(value, cursor, self._at("change.start"))

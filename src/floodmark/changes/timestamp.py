@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from floodmark.changes.columns import At, check_ordered, find_columns, parse_position
+from floodmark.changes.columns import At, check_ordered, find_columns, find_fallback, parse_position
 from floodmark.errors import ConfigError
 from floodmark.model.position import Position
 from floodmark.model.spec import TimestampSpec
@@ -28,7 +28,7 @@ class TimestampChange:
                 hint="use `by: sequence` for ids, versions and epoch numbers" if by_sequence else None,
             )
         check_ordered(table, columns, place)
-        return Cursor(columns, self._spec.timezone)
+        return Cursor(columns, self._spec.timezone, find_fallback(table, self._spec, leading, self._at))
 
     def position(self, value: object, cursor: Cursor) -> Position:
         return parse_position(value, cursor, self._at("change.start"))

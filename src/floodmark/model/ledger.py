@@ -39,6 +39,8 @@ class Intent(Record):
     """The range may hold rows from before a reset, so the load replaces it instead of adding to it."""
     ahead: Ahead | None = None
     server: str = ""
+    nulls: bool = False
+    """Not the window but the rows without a cursor value."""
 
 
 class PendingLook(Record):

@@ -103,6 +103,10 @@ class Load:
     """Decides which row wins; empty where there is no sequence."""
     timezone: str | None = None
     """The zone that zone-less cursor values are in."""
+    fallback: str | None = None
+    """The column that stands in where the first one of the cursor is NULL."""
+    only_new: bool = False
+    """An append that leaves out rows whose keys are there already."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from floodmark.model.ledger import Ahead, PendingLook, ServerSeen
+from floodmark.model.ledger import Ahead, NullsSeen, PendingLook, ServerSeen
 from floodmark.model.position import Position
 
 
@@ -92,3 +92,6 @@ class RunPlan:
     first: bool = False
     clock: datetime | None = None
     server: ServerSeen | None = None
+    nulls: NullsSeen | None = None
+    load_nulls: bool = False
+    """Rows without a cursor value are to be loaded, beside the window."""

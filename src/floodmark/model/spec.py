@@ -251,6 +251,10 @@ class PipelineSpec(Options):
     @model_validator(mode="after")
     def _mode_fits_change(self) -> PipelineSpec:
         full = isinstance(self.change, FullSpec)
+        if self.includes_nulls and not self.target.keys and self.source.tables is None:
+            raise ValueError(
+                "`nulls: include` needs the target's `keys`: rows without a cursor value are found again by them"
+            )
         if full and self.target.mode == "append":
             raise ValueError(
                 "`change: {by: none}` reads everything each time, so append would double it: "
@@ -267,6 +271,10 @@ class PipelineSpec(Options):
         while path and path not in self.places:
             path = path.rpartition(".")[0]
         return self.places.get(path)
+
+    @property
+    def includes_nulls(self) -> bool:
+        return not isinstance(self.change, FullSpec) and self.change.nulls == "include"
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -19,6 +19,8 @@ class Column:
     zoned: bool = False
     precision: int = 6
     """Digits after the second, for timestamps."""
+    indexed: bool = False
+    """The first column of an index, which then finds its NULLs."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class Cursor:
     columns: tuple[Column, ...]
     timezone: str | None = None
     """The zone that zone-less values are in; None reads them as UTC."""
+    fallback: Column | None = None
+    """Stands in where the leading column is NULL."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,3 +74,9 @@ class Cursor:
     @property
     def leading(self) -> Column:
         return self.columns[0]
+
+    @property
+    def nullable(self) -> tuple[Column, ...]:
+        """Those that may leave a row without a place in the order."""
+        filled = self.fallback is not None and not self.fallback.nullable
+        return tuple(c for i, c in enumerate(self.columns) if c.nullable and not (i == 0 and filled))

@@ -19,15 +19,16 @@ def shape(batch: DataFrame, spec: PipelineSpec, table: TableInfo, cursor: Cursor
     """`table` and `cursor` are the source's own; the batch that leaves here has the target's names."""
     batch = transform(apply_rules(batch, spec, table), spec, root)
     cursor = landing_cursor(spec, cursor)
-    upsert = spec.target.mode == "upsert"
+    upsert = spec.target.mode == "upsert" or spec.includes_nulls
     order = cursor.names if cursor is not None and upsert else ()
-    require_columns(batch, spec, order)
+    fallback = cursor.fallback.name if cursor is not None and cursor.fallback is not None and upsert else None
+    require_columns(batch, spec, order if fallback is None else (*order, fallback))
     if not upsert:
         return batch
     keys = spec.target.keys
     if spec.transform is None and _is_unique(landing_table(spec, table), keys):
         return batch
-    return newest_by_key(refuse_null_keys(batch, keys), keys, order)
+    return newest_by_key(refuse_null_keys(batch, keys), keys, order, fallback)
 
 
 def _is_unique(table: TableInfo, keys: tuple[str, ...]) -> bool:

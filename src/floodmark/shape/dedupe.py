@@ -45,12 +45,17 @@ def refuse_null_keys(batch: DataFrame, keys: Sequence[str]) -> DataFrame:
     return batch.select(*(checked[c].alias(c) if c in checked else F.col(spark_name(c)) for c in batch.columns))
 
 
-def newest_by_key(batch: DataFrame, keys: Sequence[str], cursor: Sequence[str]) -> DataFrame:
+def newest_by_key(
+    batch: DataFrame, keys: Sequence[str], cursor: Sequence[str], fallback: str | None = None
+) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     tie_break = F.xxhash64(*(F.col(spark_name(c)) for c in batch.columns))
-    order = [F.col(spark_name(c)).desc_nulls_last() for c in cursor]
+    values = [F.col(spark_name(c)) for c in cursor]
+    if fallback is not None:
+        values[0] = F.coalesce(values[0], F.col(spark_name(fallback)))
+    order = [value.desc_nulls_last() for value in values]
     ranked = Window.partitionBy(*(F.col(spark_name(k)) for k in keys)).orderBy(*order, tie_break)
     rank = _ROW
     while rank in batch.columns:

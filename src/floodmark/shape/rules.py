@@ -41,7 +41,9 @@ def landing_cursor(spec: PipelineSpec, cursor: Cursor | None) -> Cursor | None:
     if cursor is None:
         return None
     columns = tuple(replace(c, name=landing_name(spec, c.name) or c.name) for c in cursor.columns)
-    return replace(cursor, columns=columns)
+    other = cursor.fallback
+    fallback = None if other is None else replace(other, name=landing_name(spec, other.name) or other.name)
+    return replace(cursor, columns=columns, fallback=fallback)
 
 
 def check_rules(spec: PipelineSpec, table: TableInfo, cursor: Cursor | None) -> None:

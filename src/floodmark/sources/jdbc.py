@@ -172,10 +172,7 @@ class JdbcSource(SqlSource):
         yield None
 
     def read(self, spark: SparkSession, request: ReadRequest, snapshot: str | None) -> DataFrame:  # noqa: ARG002
-        where = "1 = 1"
-        if request.cursor is not None:
-            where = self._cursor_sql(request.cursor).bounds(request.after, request.until)
-        return self._query(f"SELECT * FROM {self._relation.sql} WHERE {where}", spark)
+        return self._query(f"SELECT * FROM {self._relation.sql} WHERE {self._where(request)}", spark)
 
 
 def _column(name: str, kind: DataType) -> Column:

@@ -101,8 +101,13 @@ class MysqlSource(SqlSource):
             if error.args[0] in UNKNOWN:
                 raise unknown_table(self._name, self._connection.where, self._known(), place) from error
             raise SourceError(f"{self._name}: {reason(error)}", table=self._name, transient=may_pass(error)) from error
-        columns = tuple(column(name, kind, null == "YES", self._name, place) for name, kind, null, *_ in found)
-        keys = sorted((row[3], row[4]) for row in self._rows(f"SHOW INDEX FROM {table} WHERE Key_name = 'PRIMARY'"))
+        indexes = self._rows(f"SHOW INDEX FROM {table}")
+        leading = {row[4] for row in indexes if row[3] == 1}
+        columns = tuple(
+            replace(column(name, kind, null == "YES", self._name, place), indexed=name in leading)
+            for name, kind, null, *_ in found
+        )
+        keys = sorted((row[3], row[4]) for row in indexes if row[2] == "PRIMARY")
         return refuse_twins(TableInfo(self._name, columns, tuple(name for _, name in keys)), place)
 
     def _describe_query(self) -> TableInfo:
@@ -239,10 +244,8 @@ class MysqlSource(SqlSource):
     def read(self, spark: SparkSession, request: ReadRequest, snapshot: str | None) -> DataFrame:  # noqa: ARG002
         table = self.describe()
         wires = Wires(table, tuple(wire_of(c, quote(c.name)) for c in table.columns))
-        where, split = "true", Split()
-        if request.cursor is not None:
-            where = self._cursor_sql(request.cursor).bounds(request.after, request.until)
-            split = self._split(table, request, where)
+        where = self._where(request)
+        split = Split() if request.cursor is None else self._split(table, request, where)
         address, properties = self._connection.jdbc
         properties |= {"fetchsize": str(self._spec.source.fetch_size), "customSchema": wires.schema}
         query = f"(SELECT {', '.join([wires.select, *split.columns])} FROM {self._relation.sql} WHERE {where}) q"

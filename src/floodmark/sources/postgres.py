@@ -223,9 +223,7 @@ class PostgresSource(SqlSource):
         columns = self._columns()
         table = self._table_info(columns)
         wires = Wires(table, tuple(wire_of(c) for c in columns))
-        where = "true"
-        if request.cursor is not None:
-            where = self._cursor_sql(request.cursor).bounds(request.after, request.until)
+        where = self._where(request)
         split = self._split(table, request, where)
         address, properties = self._connection.jdbc
         # With a fetch size of 0 the driver would leave the transaction that the snapshot was set in.

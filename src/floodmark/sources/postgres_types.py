@@ -19,7 +19,7 @@ SESSION = "SET timezone = 'UTC'; SET intervalstyle = 'iso_8601'; SET bytea_outpu
 """The text of a value must not depend on how the server is set up."""
 
 _RESOLVE = """
-WITH RECURSIVE asked (place, name, fixed, key_place, type, modifier, ndims) AS (%(asked)s),
+WITH RECURSIVE asked (place, name, fixed, key_place, type, modifier, ndims, indexed) AS (%(asked)s),
 kind AS (
   SELECT place, type, modifier, ndims::int, 0 AS depth FROM asked
   UNION ALL
@@ -29,7 +29,8 @@ kind AS (
   FROM kind k JOIN pg_type t ON t.oid = k.type LEFT JOIN pg_type e ON e.typarray = t.oid
   WHERE t.typtype = 'd' OR e.oid IS NOT NULL
 )
-SELECT a.name, a.fixed, a.key_place, format_type(k.type, NULL), t.typtype::text, k.modifier, k.ndims, k.depth
+SELECT a.name, a.fixed, a.key_place, format_type(k.type, NULL), t.typtype::text, k.modifier, k.ndims, k.depth,
+       a.indexed
 FROM asked a JOIN kind k USING (place) JOIN pg_type t ON t.oid = k.type
 WHERE t.typtype <> 'd' AND NOT EXISTS (SELECT FROM pg_type e WHERE e.typarray = t.oid)
 ORDER BY a.place
@@ -40,7 +41,9 @@ COLUMNS = _RESOLVE % {
     "asked": """
   SELECT a.attnum, a.attname, a.attnotnull,
          coalesce(array_position((i.indkey::int[])[0:i.indnkeyatts - 1], a.attnum::int), 0),
-         a.atttypid, a.atttypmod, a.attndims
+         a.atttypid, a.atttypmod, a.attndims,
+         EXISTS (SELECT FROM pg_index x WHERE x.indrelid = a.attrelid AND x.indkey[0] = a.attnum
+                 AND x.indpred IS NULL AND x.indisvalid)
   FROM pg_attribute a LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
   WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped"""
 }
@@ -48,7 +51,7 @@ COLUMNS = _RESOLVE % {
 
 RESULT = _RESOLVE % {
     "asked": """
-  SELECT q.place, q.name, false, 0, q.type, q.modifier, 0
+  SELECT q.place, q.name, false, 0, q.type, q.modifier, 0, false
   FROM unnest(%s::text[], %s::oid[], %s::int[]) WITH ORDINALITY AS q (name, type, modifier, place)"""
 }
 """Of what a query returns: names, types and modifiers as the driver reports them."""
@@ -97,6 +100,7 @@ class PgColumn:
     modifier: int
     ndims: int
     depth: int
+    indexed: bool = False
 
     @property
     def column(self) -> Column:
@@ -104,7 +108,9 @@ class PgColumn:
         is_time = declared.startswith("timestamp")
         precision = self.modifier if is_time and self.modifier >= 0 else 6
         zoned = declared == "timestamp with time zone"
-        return Column(self.name, declared, _KINDS.get(declared, "other"), not self.notnull, zoned, precision)
+        return Column(
+            self.name, declared, _KINDS.get(declared, "other"), not self.notnull, zoned, precision, self.indexed
+        )
 
     @property
     def decimal(self) -> str | None:

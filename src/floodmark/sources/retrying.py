@@ -3,7 +3,7 @@ load that failed is repeated as a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,8 +28,8 @@ class RetryingSource:
     def describe(self) -> TableInfo:
         return retrying(self.spec, self.source.describe, self.tell)
 
-    def count_nulls(self, columns: Sequence[str]) -> int:
-        return retrying(self.spec, lambda: self.source.count_nulls(columns), self.tell)
+    def nulls(self, cursor: Cursor, *, checksum: bool) -> tuple[int, str]:
+        return retrying(self.spec, lambda: self.source.nulls(cursor, checksum=checksum), self.tell)
 
     def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
         return retrying(self.spec, lambda: self.source.count(cursor, after, until), self.tell)

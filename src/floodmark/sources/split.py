@@ -59,8 +59,7 @@ def split_by(sql: CursorSql, cuts: Sequence[Position]) -> Split:
     if not cuts:
         return Split()
     renamed = tuple(replace(c, name=f"floodmark_k{i}") for i, c in enumerate(sql.cursor.columns))
-    pairs = zip(sql.cursor.columns, renamed, strict=True)
     quote = sql.dialect.quote
-    columns = tuple(f"{quote(column.name)} AS {quote(hidden.name)}" for column, hidden in pairs)
+    columns = tuple(f"{name} AS {quote(hidden.name)}" for name, hidden in zip(sql.names, renamed, strict=True))
     hidden = replace(sql, cursor=Cursor(renamed, sql.cursor.timezone))
     return Split(columns, tuple(hidden.partitions(cuts)))

@@ -114,15 +114,29 @@ class CursorSql:
 
     @property
     def columns(self) -> str:
-        return ", ".join(self._names)
+        return ", ".join(self.names)
 
     @property
-    def _names(self) -> list[str]:
-        return [self.dialect.quote(name) for name in self.cursor.names]
+    def _selected(self) -> str:
+        """Under the columns' own names, also where another one stands in."""
+        quoted = [self.dialect.quote(name) for name in self.cursor.names]
+        return ", ".join(e if e == q else f"{e} AS {q}" for e, q in zip(self.names, quoted, strict=True))
+
+    @property
+    def names(self) -> list[str]:
+        names = [self.dialect.quote(name) for name in self.cursor.names]
+        if self.cursor.fallback is not None:
+            names[0] = f"coalesce({names[0]}, {self.dialect.quote(self.cursor.fallback.name)})"
+        return names
+
+    @property
+    def nulls(self) -> str:
+        """The rows that lie in no window."""
+        return "(" + " OR ".join(f"{name} IS NULL" for name in self.names) + ")"
 
     def bounds(self, after: Position | None, until: Position | None) -> str:
         """NULLs lie in no window: they are counted and dealt with by themselves."""
-        parts = [f"{name} IS NOT NULL" for name in self._names]
+        parts = [f"{name} IS NOT NULL" for name in self.names]
         if after is not None:
             parts.append(self._compare(">" if after.beyond else ">=", after))
         if until is not None:
@@ -131,7 +145,7 @@ class CursorSql:
 
     def _compare(self, operator: str, position: Position) -> str:
         columns = self.cursor.columns[: len(position.values)]
-        names = self._names[: len(columns)]
+        names = self.names[: len(columns)]
         values = [self.literal(v, c, self.cursor) for v, c in zip(position.values, columns, strict=True)]
         if len(columns) == 1:
             return f"{names[0]} {operator} {values[0]}"
@@ -149,18 +163,18 @@ class CursorSql:
         return f"SELECT count(*) AS floodmark_n FROM {self.relation} WHERE {self.bounds(after, until)}"
 
     def highest(self, after: Position | None, until: Position | None) -> str:
-        order = ", ".join(f"{name} DESC" for name in self._names)
+        order = ", ".join(f"{name} DESC" for name in self.names)
         where, first = self.bounds(after, until), self.dialect.one_row(0)
-        return f"SELECT {self.columns} FROM {self.relation} WHERE {where} ORDER BY {order} {first}"
+        return f"SELECT {self._selected} FROM {self.relation} WHERE {where} ORDER BY {order} {first}"
 
     def nth(self, after: Position | None, until: Position | None, offset: int) -> str:
         where, nth = self.bounds(after, until), self.dialect.one_row(offset)
-        return f"SELECT {self.columns} FROM {self.relation} WHERE {where} ORDER BY {self.columns} {nth}"
+        return f"SELECT {self._selected} FROM {self.relation} WHERE {where} ORDER BY {self.columns} {nth}"
 
     def sample(self, where: str, share: float) -> str:
         """About that share of the rows, in order: from a few of them balanced partitions follow."""
         chosen = "" if share >= 1 else f" AND {self.dialect.random} < {share:.9f}"
-        return f"SELECT {self.columns} FROM {self.relation} WHERE {where}{chosen} ORDER BY {self.columns}"
+        return f"SELECT {self._selected} FROM {self.relation} WHERE {where}{chosen} ORDER BY {self.columns}"
 
     def partitions(self, cuts: Sequence[Position]) -> list[str]:
         """Predicates that hold each row of the window exactly once."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from floodmark.model.position import Position, Scalar
 from floodmark.model.table import Cursor
+from floodmark.ports import ReadRequest
 from floodmark.sources.look import Probe
 from floodmark.sources.relation import Relation
 from floodmark.sources.sql import CursorSql, Dialect, next_cut
@@ -32,15 +32,22 @@ class SqlSource(ABC):
     @abstractmethod
     def _cursor_sql(self, cursor: Cursor) -> CursorSql: ...
 
-    def count_nulls(self, columns: Sequence[str]) -> int:
-        where = " OR ".join(f"{self._dialect.quote(name)} IS NULL" for name in columns)
-        return self._number(f"SELECT count(*) AS floodmark_n FROM {self._relation.sql} WHERE {where}")
+    def nulls(self, cursor: Cursor, *, checksum: bool) -> tuple[int, str]:
+        where = self._cursor_sql(cursor).nulls
+        count = self._number(f"SELECT count(*) AS floodmark_n FROM {self._relation.sql} WHERE {where}")
+        return count, self._checksum(where) if checksum and count else ""
 
     def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
         return self._number(self._cursor_sql(cursor).count(after, until))
 
     def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
         return next_cut(self._cursor_sql(cursor), lambda text: self._fetch(text, cursor), after, until, rows)
+
+    def _where(self, request: ReadRequest) -> str:
+        if request.cursor is None:
+            return "1 = 1"
+        sql = self._cursor_sql(request.cursor)
+        return sql.nulls if request.nulls else sql.bounds(request.after, request.until)
 
     def _probe(self, cursor: Cursor) -> Probe:
         sql = self._cursor_sql(cursor)

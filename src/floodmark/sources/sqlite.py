@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,6 +32,7 @@ from floodmark.sources.sql import (
     utc_time,
 )
 from floodmark.sources.sql_source import SqlSource
+from floodmark.sources.sqlite_checksum import Sum, hash_row
 from floodmark.sources.sqlite_time import TimeForm, detect_form, misfitting, parse_time
 from floodmark.sources.sqlite_types import type_of, wire_of
 from floodmark.sources.wire import Wires, refuse_twins
@@ -73,8 +73,8 @@ class SqliteSource(SqlSource):
             self._db = sqlite3.connect(
                 f"{self._path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=LOCK_WAIT
             )
-            self._db.create_function("floodmark_hash", -1, _hash_row, deterministic=True)
-            self._db.create_aggregate("floodmark_sum", 1, _Sum)
+            self._db.create_function("floodmark_hash", -1, hash_row, deterministic=True)
+            self._db.create_aggregate("floodmark_sum", 1, Sum)
         return self._db
 
     def _rows(self, statement: str) -> list[tuple[Any, ...]]:
@@ -95,10 +95,18 @@ class SqliteSource(SqlSource):
         if not found:
             names = [row[0] for row in self._rows(_TABLES)]
             raise unknown_table(self._name, self._path.name, names, self._spec.at("source.table"))
-        columns = tuple(_column(name, declared, bool(notnull), pk) for _, name, declared, notnull, _, pk in found)
+        indexed = self._indexed(table)
+        columns = tuple(
+            _column(name, declared, bool(notnull), pk, name in indexed) for _, name, declared, notnull, _, pk in found
+        )
         keys = sorted((pk, name) for _, name, _, _, _, pk in found if pk)
         info = TableInfo(self._name, columns, tuple(name for _, name in keys))
         return refuse_twins(info, self._relation.declared_at)
+
+    def _indexed(self, table: str) -> set[str]:
+        """Columns that lead an index of all rows."""
+        whole = [row[1] for row in self._rows(f"PRAGMA index_list({table})") if not row[4]]
+        return {str(self._rows(f"PRAGMA index_info({quote(name)})")[0][2]) for name in whole}
 
     def _view_of_query(self) -> str:
         """SQLite tells the declared types of a view's columns, and of nothing else that is not a table. A temporary one
@@ -203,6 +211,8 @@ class SqliteSource(SqlSource):
         for column in cursor.columns:
             if column.kind == "timestamp" and column.name not in self._forms:
                 self._forms[column.name] = self._form(column)
+        if cursor.fallback is not None and cursor.leading.kind == "timestamp":
+            self._forms[cursor.fallback.name] = self._forms[cursor.leading.name]
         return CursorSql(self._relation.sql, cursor, self._literal)
 
     def _form(self, column: Column) -> TimeForm:
@@ -215,7 +225,7 @@ class SqliteSource(SqlSource):
     def _refuse_misfits(self, cursor: Cursor, after: Position | None) -> None:
         """Another form sorts apart from its time, and its rows would be lost. On the day of the mark and later they may
         be anywhere; numbers sort below all text."""
-        for place, column in enumerate(cursor.columns):
+        for place, column in enumerate((*cursor.columns, *([cursor.fallback] if cursor.fallback else []))):
             if column.kind != "timestamp":
                 continue
             name, form = quote(column.name), self._forms[column.name]
@@ -261,9 +271,7 @@ class SqliteSource(SqlSource):
 
     def read(self, spark: SparkSession, request: ReadRequest, snapshot: str | None) -> DataFrame:  # noqa: ARG002
         table = self.describe()
-        where = "1=1"
-        if request.cursor is not None:
-            where = self._cursor_sql(request.cursor).bounds(request.after, request.until)
+        where = self._where(request)
         wires = Wires(table, tuple(wire_of(c) for c in table.columns))
         rows = spark.read.jdbc(
             f"jdbc:sqlite:{self._path}",
@@ -277,25 +285,8 @@ class SqliteSource(SqlSource):
         return wires.typed(rows)
 
 
-def _column(name: str, declared: str, notnull: bool, pk: int) -> Column:
+def _column(name: str, declared: str, notnull: bool, pk: int, indexed: bool) -> Column:
     kind = type_of(declared).kind
     # Only an INTEGER PRIMARY KEY excludes NULL by itself in SQLite.
     rowid = bool(pk) and declared.upper() == "INTEGER"
-    return Column(name, declared or "untyped", kind, nullable=not (notnull or rowid))
-
-
-def _hash_row(*values: object) -> int:
-    return int.from_bytes(blake2b(repr(values).encode(), digest_size=7).digest())
-
-
-class _Sum:
-    """Order-free, and wide enough that SQLite's own sum can't overflow."""
-
-    def __init__(self) -> None:
-        self.total = 0
-
-    def step(self, value: int) -> None:
-        self.total = (self.total + value) % 2**62
-
-    def finalize(self) -> int:
-        return self.total
+    return Column(name, declared or "untyped", kind, nullable=not (notnull or rowid), indexed=indexed)

@@ -97,7 +97,7 @@ class DeltaTarget:
             anew = True
         elif not load.intent.full:
             batch, notices = self._fitted(spark, log, batch)
-        if load.mode == "upsert" and not anew and log is not None and log.has_files:
+        if (load.mode == "upsert" or load.only_new) and not anew and log is not None and log.has_files:
             self._merge(spark, batch, load)
         else:
             self._write(batch, load, anew=anew)
@@ -123,7 +123,7 @@ class DeltaTarget:
         batch.createOrReplaceTempView(_BATCH)
         try:
             with self._transaction(spark, load.head):
-                spark.sql(merge(self._path, _BATCH, batch.schema, load.keys, load.cursor)).collect()
+                spark.sql(merge(self._path, _BATCH, batch.schema, load)).collect()
         finally:
             spark.catalog.dropTempView(_BATCH)
 

@@ -98,10 +98,10 @@ def _text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def merge(path: str, batch: str, schema: StructType, keys: Sequence[str], cursor: Sequence[str]) -> str:
+def merge(path: str, batch: str, schema: StructType, load: Load) -> str:
     """The higher cursor wins; at equal cursors the later read does, if it says anything new: rows that were read again
-    only because they lie above the mark are neither rewritten nor counted."""
-    names = [f.name for f in schema.fields]
+    only because they lie above the mark are neither rewritten nor counted. So does a row that has no cursor value."""
+    names, keys, cursor = [f.name for f in schema.fields], load.keys, load.cursor
     on = " AND ".join(f"t.{spark_name(k)} = s.{spark_name(k)}" for k in keys)
     values_of = {n: "'update'" if n == OP else f"s.{spark_name(n)}" for n in names}
     assignments = ", ".join(f"t.{spark_name(n)} = {value}" for n, value in values_of.items())
@@ -109,15 +109,23 @@ def merge(path: str, batch: str, schema: StructType, keys: Sequence[str], cursor
     wins = differs
     # The database's collation orders text, Spark's binary order may differ: there the later read simply wins.
     if cursor and not any(_is_text(schema[c].dataType) for c in cursor):
-        ours = ", ".join(f"s.{spark_name(c)}" for c in cursor)
-        theirs = ", ".join(f"t.{spark_name(c)}" for c in cursor)
-        wins = f"struct({ours}) > struct({theirs}) OR (struct({ours}) <=> struct({theirs}) AND ({differs}))"
+        ours, theirs = ", ".join(_ordered(load, "s.")), ", ".join(_ordered(load, "t."))
+        later = f"struct({ours}) <=> struct({theirs}) OR {_ordered(load, 's.')[0]} IS NULL"
+        wins = f"struct({ours}) > struct({theirs}) OR (({later}) AND ({differs}))"
     columns, values = ", ".join(map(spark_name, names)), ", ".join(f"s.{spark_name(n)}" for n in names)
+    update = "" if load.only_new else f"WHEN MATCHED AND ({wins}) THEN UPDATE SET {assignments} "
     return (
         f"MERGE INTO {table_at(path)} AS t USING {spark_name(batch)} AS s ON {on} "
-        f"WHEN MATCHED AND ({wins}) THEN UPDATE SET {assignments} "
-        f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
+        f"{update}WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
     )
+
+
+def _ordered(load: Load, prefix: str = "") -> list[str]:
+    """The cursor as it orders rows."""
+    names = [prefix + spark_name(c) for c in load.cursor]
+    if load.fallback is not None:
+        names[0] = f"coalesce({names[0]}, {prefix}{spark_name(load.fallback)})"
+    return names
 
 
 def _differs(schema: StructType, keys: Sequence[str]) -> str:
@@ -148,13 +156,14 @@ def range_predicate(schema: StructType, load: Load) -> str:
 
 def _compare(schema: StructType, load: Load, position: Position, operator: str) -> str:
     """Lexicographic, spelt out: replaceWhere takes plain column conditions."""
-    names = load.cursor[: len(position.values)]
-    values = [_literal(v, schema[n].dataType, load.timezone) for v, n in zip(position.values, names, strict=True)]
+    columns = load.cursor[: len(position.values)]
+    names = _ordered(load)[: len(columns)]
+    values = [_literal(v, schema[n].dataType, load.timezone) for v, n in zip(position.values, columns, strict=True)]
     alternatives = []
     for place, name in enumerate(names):
-        equal = [f"{spark_name(names[i])} = {values[i]}" for i in range(place)]
+        equal = [f"{names[i]} = {values[i]}" for i in range(place)]
         sign = operator if place == len(names) - 1 else operator[0]
-        alternatives.append(" AND ".join([*equal, f"{spark_name(name)} {sign} {values[place]}"]))
+        alternatives.append(" AND ".join([*equal, f"{name} {sign} {values[place]}"]))
     return "(" + " OR ".join(f"({a})" for a in alternatives) + ")"
 
 

@@ -32,7 +32,7 @@ from floodmark.registry import Registry
 FaultKind = Literal["source", "target", "store"]
 
 STEPS: dict[FaultKind, tuple[str, ...]] = {
-    "source": ("describe", "count_nulls", "count", "look", "next_cut", "snapshot", "read"),
+    "source": ("describe", "nulls", "count", "look", "next_cut", "snapshot", "read"),
     "target": ("inspect", "load", "find"),
     "store": ("get", "save", "acquire", "beat", "release", "record_run"),
 }

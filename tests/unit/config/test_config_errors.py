@@ -52,7 +52,8 @@ def test_the_error_of_the_sketch(desk: Desk, good: str) -> None:
             "colum: updated_at",
             7,
             "unknown key 'colum' in pipelines.orders.change",
-            "did you mean column? Known keys: column, columns, nulls, nulls_every, start, delay, wait, backwards, by, timezone, fence, lookback",
+            "did you mean column? Known keys: column, columns, nulls, nulls_every, start, delay, wait, backwards, by, "
+            "timezone, fence, lookback",
         ),
         (
             "batch_rows: 500",
