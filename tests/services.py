@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from psycopg import sql
@@ -50,7 +50,7 @@ class PostgresServer:
         self._process: subprocess.Popen[str] | None = None
         self._numbers = itertools.count(1)
 
-    def __enter__(self) -> PostgresServer:
+    def __enter__(self) -> Self:
         try:
             self._initialise()
             self.start()

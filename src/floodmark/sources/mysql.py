@@ -179,7 +179,7 @@ class MysqlSource(SqlSource):
         import pymysql
 
         try:
-            self._execute("SELECT 1 FROM information_schema.innodb_trx LIMIT 0")
+            self._execute("SELECT 1 FROM information_schema.innodb_trx LIMIT 1")
         except pymysql.Error as error:
             if error.args[0] in mysql_fence.DENIED:
                 return False
