@@ -54,8 +54,7 @@ def plan_notes(plan: RunPlan) -> list[str]:
     notes = []
     weak = plan.guarantee.name not in STRONG
     if plan.guarantee.reason or weak:
-        why = ": ".join(filter(None, (plan.guarantee.reason, plan.guarantee.fix)))
-        notes.append(f"⚠ {why or 'rows that are committed late can be missed'}")
+        notes.append(f"⚠ {plan.guarantee.caveat or 'rows that are committed late can be missed'}")
     if plan.rows_waiting:
         notes.append(f"! {waiting_text(plan.rows_waiting, str(plan.guarantee))}")
     return notes

@@ -130,6 +130,8 @@ class RunResult:
     errors: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     guarantee: str = ""
+    caveat: str = ""
+    """Why the guarantee is weaker than it could be, and what to do about it."""
     version: int | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     failure: Exception | None = field(default=None, repr=False, compare=False)
@@ -183,6 +185,7 @@ class RunRecord(Record):
     error: str | None = None
     version: int | None = None
     guarantee: str = ""
+    caveat: str = ""
     stages: dict[str, float] = Field(default_factory=dict)
 
 

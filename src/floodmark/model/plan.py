@@ -23,6 +23,10 @@ class Guarantee:
     def __str__(self) -> str:
         return f"{self.name} {self.detail}".rstrip()
 
+    @property
+    def caveat(self) -> str:
+        return ": ".join(filter(None, (self.reason, self.fix)))
+
 
 @dataclass(frozen=True)
 class Look:

@@ -24,6 +24,7 @@ def status_of(name: str, state: PipelineState | None, history: Sequence[RunRecor
         gaps=None if state is None or state.head is None else len(gaps(state)),
         guarantee="" if last is None else last.guarantee,
         intent=state is not None and state.intent is not None,
+        notes=() if last is None or not last.caveat else (f"{last.guarantee}: {last.caveat}",),
     )
 
 

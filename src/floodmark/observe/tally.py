@@ -81,6 +81,7 @@ class Tally:
             errors=() if failure is None else (_words(failure),),
             notices=tuple(self._notices),
             guarantee="" if plan is None else str(plan.guarantee),
+            caveat="" if plan is None else plan.guarantee.caveat,
             version=self._version,
             metadata={} if state is None else state.metadata,
             failure=failure,
@@ -112,6 +113,7 @@ def to_record(result: RunResult, secrets: tuple[str, ...]) -> RunRecord:
         error=redact(result.errors[0], secrets) if result.errors else None,
         version=result.version,
         guarantee=result.guarantee,
+        caveat=redact(result.caveat, secrets),
         stages=dict(result.seconds),
     )
 
