@@ -15,7 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.integration import test_types_postgres, test_types_sqlite  # noqa: E402
+from tests.h2 import H2  # noqa: E402
+from tests.integration import test_types_jdbc, test_types_postgres, test_types_sqlite  # noqa: E402
 from tests.services import PostgresServer  # noqa: E402
 from tests.type_lab import PAGE, Catalogue  # noqa: E402
 
@@ -48,18 +49,19 @@ Delta table: a transform that makes such a column is refused with the cast to us
 def catalogues(folder: Path) -> Iterator[list[tuple[Catalogue, Path]]]:
     """Each source's, with a folder to run in. A new source adds its line here."""
     with PostgresServer() as postgres:
-        places = [folder / "postgres", folder / "sqlite"]
+        places = [folder / name for name in ("postgres", "sqlite", "jdbc")]
         for place in places:
             place.mkdir()
         yield [
             (test_types_postgres.catalogue(postgres.create_database()), places[0]),
             (test_types_sqlite.catalogue(places[1]), places[1]),
+            (test_types_jdbc.catalogue(places[2]), places[2]),
         ]
 
 
 def page() -> str:
     with tempfile.TemporaryDirectory() as name:
-        needs = ["delta", "postgres", "sqlite"]
+        needs = ["delta", "postgres", "sqlite", H2]
         spark = open_session(SparkSpec(), needs=needs, log_file=Path(name) / "spark.log", rows=0)
         try:
             with catalogues(Path(name)) as known:

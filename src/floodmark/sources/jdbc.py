@@ -4,22 +4,23 @@ the one kind of source for which `plan` and a quiet run start a JVM. Standard SQ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import SourceError
 from floodmark.model.names import spark_name
 from floodmark.model.plan import Look
 from floodmark.model.position import Scalar
 from floodmark.model.spec import PipelineSpec
-from floodmark.model.table import Column, Cursor, CursorKind, TableInfo
+from floodmark.model.table import Column, Cursor, TableInfo
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound
 from floodmark.sources.jdbc_connection import JdbcConnection
+from floodmark.sources.jdbc_types import JdbcColumn, column_of, cursor_column, wire_of
 from floodmark.sources.relation import check_names, relation_of
 from floodmark.sources.sql import (
     CursorSql,
@@ -31,25 +32,14 @@ from floodmark.sources.sql import (
     utc_time,
 )
 from floodmark.sources.sql_source import SqlSource
+from floodmark.sources.wire import Wires, refuse_twins
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType
 
 __all__ = ["JdbcConnection", "JdbcSource"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_KINDS: dict[str, CursorKind | Literal["date"]] = {
-    "timestamp": "timestamp",
-    "timestamp_ntz": "timestamp",
-    "byte": "integer",
-    "short": "integer",
-    "integer": "integer",
-    "long": "integer",
-    "string": "text",
-    "varchar": "text",
-    "date": "date",
-}
 
 
 class JdbcSource(SqlSource):
@@ -67,7 +57,7 @@ class JdbcSource(SqlSource):
 
     # -- the database ---------------------------------------------------------------------------------------------
 
-    def _query(self, statement: str, spark: SparkSession | None = None) -> DataFrame:
+    def _query(self, statement: str, spark: SparkSession | None = None, schema: str | None = None) -> DataFrame:
         """Spark asks the driver for the columns here already, so most mistakes show."""
         if spark is None:
             spark = self._session()
@@ -77,6 +67,8 @@ class JdbcSource(SqlSource):
             "fetchsize": str(self._spec.source.fetch_size),
             "dbtable": f"({statement}) q",
         }
+        if schema is not None:
+            options["customSchema"] = schema
         with self._told():
             return spark.read.format("jdbc").options(**options).load()
 
@@ -109,9 +101,16 @@ class JdbcSource(SqlSource):
         return int(self._rows(self._query(statement))[0][0])
 
     def describe(self) -> TableInfo:
-        fields = self._query(f"SELECT * FROM {self._relation.sql}").schema.fields
+        return self._wires(self._session()).table
+
+    def _wires(self, spark: SparkSession) -> Wires:
+        fields = self._query(f"SELECT * FROM {self._relation.sql}", spark).schema.fields
         check_names([field.name for field in fields], self._relation)
-        return TableInfo(self._name, tuple(_column(field.name, field.dataType) for field in fields))
+        return self._wires_of([column_of(field) for field in fields])
+
+    def _wires_of(self, columns: Sequence[JdbcColumn]) -> Wires:
+        table = refuse_twins(TableInfo(self._name, tuple(c.column for c in columns)), self._relation.declared_at)
+        return Wires(table, tuple(wire_of(c, self._connection.quoted(c.name)) for c in columns))
 
     def close(self) -> None:
         """The session is the project's."""
@@ -146,7 +145,8 @@ class JdbcSource(SqlSource):
         """Hashed by Spark, since databases have no hash function in common."""
         from pyspark.sql import functions as F
 
-        rows = self._query(f"SELECT * FROM {self._relation.sql} WHERE {where}")
+        wires = self._wires(self._session())
+        rows = self._query(f"SELECT {wires.select} FROM {self._relation.sql} WHERE {where}", schema=wires.schema)
         row_hash = F.xxhash64(*(F.col(spark_name(name)) for name in rows.columns))
         return str(self._rows(rows.agg(F.sum(row_hash.cast("decimal(38,0)"))))[0][0] or 0)
 
@@ -156,7 +156,8 @@ class JdbcSource(SqlSource):
     def _fetch(self, statement: str, cursor: Cursor) -> tuple[Scalar, ...] | None:
         from pyspark.sql import functions as F
 
-        frame = self._query(statement)
+        wires = self._wires_of([cursor_column(c) for c in cursor.columns])
+        frame = wires.typed(self._query(f"SELECT {wires.select} FROM ({statement}) c", schema=wires.schema))
         # A moment as a number: PySpark would show it in this machine's zone.
         values = [F.unix_micros(spark_name(c.name)) if c.zoned else F.col(spark_name(c.name)) for c in cursor.columns]
         found = self._rows(frame.select(*values))
@@ -172,13 +173,10 @@ class JdbcSource(SqlSource):
         yield None
 
     def read(self, spark: SparkSession, request: ReadRequest, snapshot: str | None) -> DataFrame:  # noqa: ARG002
-        return self._query(f"SELECT * FROM {self._relation.sql} WHERE {self._where(request)}", spark)
-
-
-def _column(name: str, kind: DataType) -> Column:
-    whole = kind.typeName() == "decimal" and getattr(kind, "scale", 1) == 0
-    found = "integer" if whole else _KINDS.get(kind.typeName(), "other")
-    return Column(name, kind.simpleString(), found, zoned=kind.typeName() == "timestamp")  # type: ignore[arg-type]
+        wires = self._wires(spark)
+        where = self._where(request)
+        rows = self._query(f"SELECT {wires.select} FROM {self._relation.sql} WHERE {where}", spark, wires.schema)
+        return wires.typed(rows)
 
 
 def _scalar(value: Any, column: Column, cursor: Cursor) -> Scalar:
