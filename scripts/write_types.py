@@ -36,7 +36,8 @@ MySQL and MariaDB have theirs on [their own page](sources/mysql.md).
 table through a view that casts the column to text.
 
 **A text where a number was meant** (a `numeric` without precision) is cast in a transform, where you say how many
-digits you want: `SELECT id, CAST(amount AS decimal(20,4)) AS amount FROM source`.
+digits you want: `SELECT id, CAST(amount AS decimal(20,4)) AS amount FROM source`. A `CAST` there is Spark's
+own, which rounds; a [column rule](shaping/columns.md) (`columns: {amount: {cast: "decimal(20,4)"}}`) fails instead.
 
 **In Delta**, moments are `timestamp` and zone-less times `timestamp_ntz`, both in microseconds, in one calendar from
 the first year to the last. Spark and `deltalake`'s `QueryBuilder` read all of them; `to_pyarrow_table`, pandas and

@@ -11,17 +11,25 @@ if TYPE_CHECKING:
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 _DAY = r"^\s*[+-]?\d{4,7}-\d{1,2}-\d{1,2}"
 _BEYOND_MICROS = r"\.\d{6}\d*[1-9]"
+_FLOATS = ("float", "double")
+_FRACTIONS = ("decimal", "float", "double")
 _OFFSET = r":\d\d.*(Z|UTC|[+-]\d{1,2}(:?\d\d)*)\s*$"
 
 
-def changed(value: SparkColumn, have: DataType, cast: SparkColumn, want: DataType) -> SparkColumn:
-    """True where `cast`, which is `value` tried as `want`, is another value or none at all. Floats are the nearest to
-    what a text says: that is what they are for."""
+def changed(
+    value: SparkColumn, have: DataType, cast: SparkColumn, want: DataType, *, nearest: bool = False
+) -> SparkColumn:
+    """True where `cast`, which is `value` tried as `want`, is another value or none at all. With `nearest`, a float or
+    double may be the nearest to a fraction, which is what they are for."""
     from pyspark.sql import functions as F
 
     none = value.isNotNull() & cast.isNull()
-    if want.typeName() in ("string", "char", "varchar") and have.typeName() != "binary":
-        return none
+    if want.typeName() == "string":
+        # Spark takes any bytes for text; who reads it then, does not.
+        return none | ~F.is_valid_utf8(cast) if have.typeName() == "binary" else none
+    if want.typeName() in _FLOATS and (have.typeName() == "string" or (nearest and have.typeName() in _FRACTIONS)):
+        too_big = (F.abs(cast) == float("inf")) & ~value.cast("string").rlike("(?i)inf")
+        return none | F.coalesce(too_big, F.lit(False))
     if have.typeName() == "string":
         return none | F.coalesce(_text_changed(value, cast, want), F.lit(False))
     return none | (value.isNotNull() & ~cast.try_cast(have).eqNullSafe(value))

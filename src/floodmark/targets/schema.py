@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from floodmark.errors import TargetError
+from floodmark.exact import changed
 from floodmark.model.names import PROVENANCE, spark_name
 from floodmark.model.spec import PipelineSpec
 from floodmark.targets.widening import common_type
@@ -126,7 +127,7 @@ def _as(value: Column, field: StructField, wanted: DataType) -> Column:
         value.cast("string"),
         F.lit(f", which does not fit into {_sql(wanted)}"),
     )
-    lost = value.isNotNull() & (cast.isNull() | ~cast.try_cast(field.dataType).eqNullSafe(value))
+    lost = changed(value, field.dataType, cast, wanted)
     return F.when(lost, F.raise_error(said)).otherwise(cast).alias(field.name)
 
 
