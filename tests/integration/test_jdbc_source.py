@@ -11,7 +11,7 @@ from tests.h2 import H2, H2Shop
 from tests.lab import ok
 from tests.services import run_cli
 
-from floodmark.errors import ConfigError, SourceError
+from floodmark.errors import ConfigError, SourceError, redact
 from floodmark.opening import load
 from floodmark.project import Project
 
@@ -95,6 +95,7 @@ def test_a_wrong_table_or_column_is_named_without_a_trace(shop: Shop) -> None:
     assert "ORDRES" in result.errors[0]
     assert "not found" in result.errors[0]
     assert "\n" not in result.errors[0]
+    assert f"at jdbc:h2:file:{shop.root}/shop" in redact(result.errors[0], shop.project().spec.secrets)
     assert "jdbc:h2" not in result.errors[0].replace(f"jdbc:h2:file:{shop.root}/shop", "")
     project = shop.project('query: "select id from orders"')
     with pytest.raises(ConfigError, match='column "UPDATED_AT" is not in the query'):
