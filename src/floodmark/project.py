@@ -68,8 +68,10 @@ class Project:
 
     def grants(self, name: str) -> list[str]:
         """What the source's user must be allowed to, as statements; empty where the database keeps no rights. Opens no
-        connection."""
-        source = self._source(self._pipeline(name))
+        connection, unless it takes the database to know which tables a wildcard means."""
+        spec = self._pipeline(name)
+        self._wildcards.check(spec)
+        source = self._source(spec)
         return source.grants() if isinstance(source, TellsGrants) else []
 
     def run(

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from floodmark.project import Project
 
 Grants = Annotated[
-    bool, typer.Option("--grants", help="Print the rights that the sources' users need, as SQL. Opens no connection.")
+    bool,
+    typer.Option(
+        "--grants",
+        help="Print the rights that the sources' users need, as SQL. Opens no connection, except to list the tables of "
+        "a wildcard.",
+    ),
 ]
 
 
