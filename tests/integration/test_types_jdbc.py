@@ -6,9 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.h2 import H2, run_script
 from tests.lab import ok
 from tests.type_lab import PAGE, Case, Catalogue, Refusal, assert_others_read_the_same
+
+from floodmark.errors import ConfigError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,3 +91,28 @@ def test_nanoseconds_in_the_cursor_are_refused_by_name(tmp_path: Path, spark: Sp
         "types"
     )
     assert 'column "c0" of odd holds 2026-01-01 10:00:00.123456789' in result.errors[0]
+
+
+@pytest.mark.parametrize(
+    ("declared", "named"),
+    [
+        ("integer array", "INTEGER ARRAY"),
+        ("json", "JSON"),
+        ("enum('x', 'y')", "ENUM('x', 'y')"),
+        ("interval day", "INTERVAL DAY"),
+    ],
+)
+def test_a_type_that_spark_can_not_read_is_refused_with_its_column(
+    tmp_path: Path, spark: SparkSession, declared: str, named: str
+) -> None:
+    known = catalogue(tmp_path)
+    known.execute(f"CREATE TABLE odd (id int PRIMARY KEY, fine int, c0 {declared})")
+    with pytest.raises(ConfigError) as caught:
+        known.project(tmp_path, spark, "odd").plan("types")
+    assert caught.value.message == f'column "c0" of odd is {named}, which Spark can\'t read through JDBC'
+    assert 'CAST("c0" AS varchar(4000)) AS "c0" FROM' in str(caught.value.hint)
+    source = {"connection": "shop", "query": "select id, c0 from odd"}
+    with pytest.raises(ConfigError, match="the query has a column of type"):
+        known.project(tmp_path, spark, "odd", source=source).plan("types")
+    source["query"] = "select id, cast(c0 as varchar(4000)) as c0 from odd"
+    assert known.project(tmp_path, spark, "odd", source=source).plan("types").rows == 0

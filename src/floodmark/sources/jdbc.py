@@ -3,7 +3,6 @@ the one kind of source for which `plan` and a quiet run start a JVM. Standard SQ
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -20,6 +19,7 @@ from floodmark.model.table import Column, Cursor, TableInfo
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound
 from floodmark.sources.jdbc_connection import JdbcConnection
+from floodmark.sources.jdbc_errors import explained, refused_types, unknown_type
 from floodmark.sources.jdbc_types import JdbcColumn, column_of, cursor_column, wire_of
 from floodmark.sources.relation import check_names, relation_of
 from floodmark.sources.sql import (
@@ -90,12 +90,7 @@ class JdbcSource(SqlSource):
         try:
             yield
         except (PySparkException, Py4JError) as error:
-            raise SourceError(
-                f"{self._name}, at {self._connection.where}: {_reason(error)}",
-                table=self._name,
-                declared_at=self._relation.declared_at,
-                hint="names are written as the database holds them: many hold ORDERS for what was created as orders",
-            ) from error
+            raise explained(error, self._relation, self._connection.where) from error
 
     def _number(self, statement: str) -> int:
         return int(self._rows(self._query(statement))[0][0])
@@ -104,9 +99,34 @@ class JdbcSource(SqlSource):
         return self._wires(self._session()).table
 
     def _wires(self, spark: SparkSession) -> Wires:
-        fields = self._query(f"SELECT * FROM {self._relation.sql}", spark).schema.fields
+        try:
+            fields = self._query(f"SELECT * FROM {self._relation.sql}", spark).schema.fields
+        except SourceError as error:
+            if (kind := unknown_type(error.__cause__ or error)) is None:
+                raise
+            found = list(self._unreadable(spark))
+            raise refused_types(found, kind, self._relation, self._connection.quote) from error
         check_names([field.name for field in fields], self._relation)
         return self._wires_of([column_of(field) for field in fields])
+
+    def _unreadable(self, spark: SparkSession) -> Iterator[tuple[str, str]]:
+        """Columns with their types, one by one: Spark says which type it can't read, not whose it is."""
+        if self._relation.table is None:
+            return
+        *schema, table = split_name(self._name)
+        where = f"table_name = {text_literal(table)}"
+        where += f" AND table_schema = {text_literal(schema[-1])}" if schema else ""
+        try:
+            listed = f"SELECT column_name AS floodmark_name FROM information_schema.columns WHERE {where}"
+            names = [row[0] for row in self._rows(self._query(listed, spark))]
+        except SourceError:
+            return  # the standard's catalogue, which not every database has
+        for name in names:
+            try:
+                self._query(f"SELECT {self._connection.quoted(name)} FROM {self._relation.sql}", spark)
+            except SourceError as error:
+                if (kind := unknown_type(error.__cause__ or error)) is not None:
+                    yield name, kind
 
     def _wires_of(self, columns: Sequence[JdbcColumn]) -> Wires:
         table = refuse_twins(TableInfo(self._name, tuple(c.column for c in columns)), self._relation.declared_at)
@@ -193,10 +213,3 @@ def _literal(value: Scalar, column: Column, cursor: Cursor) -> str:
         wall = value.astimezone(UTC).replace(tzinfo=None) if column.zoned else local_time(value, cursor)
         return f"TIMESTAMP '{wall.isoformat(sep=' ', timespec='microseconds')}{zone}'"
     return str(value) if isinstance(value, int) else text_literal(value)
-
-
-def _reason(error: Exception) -> str:
-    """The driver's own words, out of Spark's and Java's around them."""
-    text = str(error)
-    said = re.findall(r"(?:[\w$]+\.)+[\w$]*(?:Exception|Error): (.+)", text)
-    return (said[-1] if said else text.strip().splitlines()[0])[:300]
