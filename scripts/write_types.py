@@ -15,7 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.integration import test_types_postgres, test_types_sqlite  # noqa: E402
+from tests.h2 import H2  # noqa: E402
+from tests.integration import test_types_jdbc, test_types_postgres, test_types_sqlite  # noqa: E402
 from tests.services import PostgresServer  # noqa: E402
 from tests.type_lab import PAGE, Catalogue  # noqa: E402
 
@@ -35,7 +36,8 @@ MySQL and MariaDB have theirs on [their own page](sources/mysql.md).
 table through a view that casts the column to text.
 
 **A text where a number was meant** (a `numeric` without precision) is cast in a transform, where you say how many
-digits you want: `SELECT id, CAST(amount AS decimal(20,4)) AS amount FROM source`.
+digits you want: `SELECT id, CAST(amount AS decimal(20,4)) AS amount FROM source`. A `CAST` there is Spark's
+own, which rounds; a [column rule](shaping/columns.md) (`columns: {amount: {cast: "decimal(20,4)"}}`) fails instead.
 
 **In Delta**, moments are `timestamp` and zone-less times `timestamp_ntz`, both in microseconds, in one calendar from
 the first year to the last. Spark and `deltalake`'s `QueryBuilder` read all of them; `to_pyarrow_table`, pandas and
@@ -48,18 +50,19 @@ Delta table: a transform that makes such a column is refused with the cast to us
 def catalogues(folder: Path) -> Iterator[list[tuple[Catalogue, Path]]]:
     """Each source's, with a folder to run in. A new source adds its line here."""
     with PostgresServer() as postgres:
-        places = [folder / "postgres", folder / "sqlite"]
+        places = [folder / name for name in ("postgres", "sqlite", "jdbc")]
         for place in places:
             place.mkdir()
         yield [
             (test_types_postgres.catalogue(postgres.create_database()), places[0]),
             (test_types_sqlite.catalogue(places[1]), places[1]),
+            (test_types_jdbc.catalogue(places[2]), places[2]),
         ]
 
 
 def page() -> str:
     with tempfile.TemporaryDirectory() as name:
-        needs = ["delta", "postgres", "sqlite"]
+        needs = ["delta", "postgres", "sqlite", H2]
         spark = open_session(SparkSpec(), needs=needs, log_file=Path(name) / "spark.log", rows=0)
         try:
             with catalogues(Path(name)) as known:

@@ -14,8 +14,17 @@ if TYPE_CHECKING:
 H2 = "com.h2database:h2:2.4.240"
 
 
+def run_script(folder: Path, url: str, *statements: str) -> None:
+    """In a JVM of its own, which lets go of the file."""
+    script = folder / "script.sql"
+    script.write_text(";\n".join(statements) + ";\n")
+    (jar,) = jars_for([H2])
+    command = [str(find_java().path), "-cp", str(jar), "org.h2.tools.RunScript", "-url", url, "-user", "sa"]
+    subprocess.run([*command, "-script", str(script)], check=True, capture_output=True, timeout=120)
+
+
 class H2Shop:
-    """A file with an `orders` table. Each script runs in a JVM of its own, which lets go of the file."""
+    """A file with an `orders` table."""
 
     def __init__(self, root: Path, spark: SparkSession) -> None:
         self.root, self.spark = root, spark
@@ -26,11 +35,7 @@ class H2Shop:
         )
 
     def execute(self, *statements: str) -> None:
-        script = self.root / "script.sql"
-        script.write_text(";\n".join(statements) + ";\n")
-        (jar,) = jars_for([H2])
-        command = [str(find_java().path), "-cp", str(jar), "org.h2.tools.RunScript", "-url", self.url, "-user", "sa"]
-        subprocess.run([*command, "-script", str(script)], check=True, capture_output=True, timeout=120)
+        run_script(self.root, self.url, *statements)
 
     def fill(self, first: int, last: int, at: str = "2026-01-01 10:00:00") -> None:
         self.execute(

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from tests.lab import ok
 
-from floodmark.committer import first_line
+from floodmark.javawords import first_line
 from floodmark.opening import declare
 from floodmark.ports import ReadRequest, Source
 from floodmark.project import Project

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from floodmark.errors import FloodmarkError, LeaseError, OutcomeUnknown, StateConflict, StateError, TargetError
+from floodmark.javawords import first_line
 from floodmark.model.lease import Lease
 from floodmark.model.ledger import Intent, PipelineState, begin, settle
 from floodmark.model.outcome import Head, Landed, Load
@@ -134,17 +135,3 @@ class Committer:
             server=intent.server,
             identity=self.spec.identity,
         )
-
-
-def first_line(error: BaseException) -> str:
-    """Spark's errors carry whole Java traces; the cause that a user can act on stands in one line of them."""
-    text = str(error).strip() or type(error).__name__
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    for line in lines:
-        if "floodmark:" in line:
-            said = line[line.index("floodmark:") + len("floodmark:") :]
-            return said.partition("SQLSTATE")[0].strip().rstrip(".")
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    if not causes and len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
-        causes = [lines[1].removeprefix(":").strip()]
-    return (causes[-1] if causes else lines[0])[:400]

@@ -62,14 +62,16 @@ class Project:
 
     # -- running --------------------------------------------------------------------------------------------------
 
-    def plan(self, name: str, *, full_refresh: bool = False) -> RunPlan:
-        """What a run would do now; starts no Spark."""
-        return self._runner(name).plan(full_refresh=full_refresh)
+    def plan(self, name: str, *, full_refresh: bool = False, sink: EventSink | None = None) -> RunPlan:
+        """What a run would do now; starts no Spark. `sink` is told of what is tried again."""
+        return self._runner(name, sink).plan(full_refresh=full_refresh)
 
     def grants(self, name: str) -> list[str]:
         """What the source's user must be allowed to, as statements; empty where the database keeps no rights. Opens no
-        connection."""
-        source = self._source(self._pipeline(name))
+        connection, unless it takes the database to know which tables a wildcard means."""
+        spec = self._pipeline(name)
+        self._wildcards.check(spec)
+        source = self._source(spec)
         return source.grants() if isinstance(source, TellsGrants) else []
 
     def run(
@@ -112,9 +114,11 @@ class Project:
         """Loads `[after, until)` again without moving the mark; None is the beginning, or the mark."""
         return Backfill(self._preflight(name), self._around(), sink or Silent()).run(Range(after, until))
 
-    def plan_backfill(self, name: str, after: object | None = None, until: object | None = None) -> RunPlan:
+    def plan_backfill(
+        self, name: str, after: object | None = None, until: object | None = None, *, sink: EventSink | None = None
+    ) -> RunPlan:
         """What a backfill would do now; starts no Spark."""
-        return Backfill(self._preflight(name), self._around(), Silent()).plan(Range(after, until))
+        return Backfill(self._preflight(name), self._around(), sink or Silent()).plan(Range(after, until))
 
     def stop(self) -> None:
         """Ends what runs in other threads: its slice is given up, or committed if it was about to be. For good: load

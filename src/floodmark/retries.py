@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 from typing import TypeVar
@@ -42,6 +43,7 @@ def retrying(spec: RetrySpec, action: Callable[[], T], tell: Callable[[str], Non
 def _again(spec: RetrySpec, action: Callable[[], T], tell: Callable[[str], None], first: FloodmarkError) -> T:
     from stamina import retry_context
 
+    _quiet()
     attempts = retry_context(
         on=_is_transient,
         attempts=spec.attempts,
@@ -62,6 +64,14 @@ def _again(spec: RetrySpec, action: Callable[[], T], tell: Callable[[str], None]
                     tell(f"{why}: trying again in a moment ({attempt.num + 1} of {spec.attempts})")
                 raise
     raise first  # not reached: the last attempt returns or raises
+
+
+def _quiet() -> None:
+    """Each try is told by `tell`. The library logs it as well, which without any logging set up would be a bare word on
+    the terminal; a program that has set up its own still gets it."""
+    logger = logging.getLogger("stamina")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
 
 
 def _is_transient(error: Exception) -> bool:

@@ -54,10 +54,14 @@ class Wildcards:
     def parent(self, name: str) -> str | None:
         return self._parents.get(name)
 
-    def resolved(self, spec: PipelineSpec) -> PipelineSpec:
-        """Ready to run: with its keys. Raises what kept the pattern from being one."""
+    def check(self, spec: PipelineSpec) -> None:
+        """Raises what kept a pattern from being pipelines."""
         if (error := self._errors.pop(spec.name, None)) is not None:
             raise error  # and the next call asks again
+
+    def resolved(self, spec: PipelineSpec) -> PipelineSpec:
+        """Ready to run: with its keys."""
+        self.check(spec)
         if spec.name not in self._parents:
             return spec
         source = self._open(spec)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
 from tests.lab import Lab, ok
 
 from floodmark.errors import ConfigError
+from floodmark.model.rules import ColumnRule
+from floodmark.model.spec import PipelineSpec
+from floodmark.model.table import Column, TableInfo
 from floodmark.opening import load
+from floodmark.shape.rules import apply_rules
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FILL = """INSERT INTO orders VALUES
     (1, 'ann@example.org', '2026-01-01', '12.50', '4111 1111 1111 1234', 'secret'),
@@ -158,3 +165,46 @@ def test_provenance_of_an_append_is_the_batch(lab: Lab) -> None:
     assert len({batch for _, _, batch in found}) == 2
     assert ok(project.backfill("orders", "1", "3")).rows.inserted == 2
     assert len(rows(lab, "id")) == 5
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "cast", "lands"),
+    [
+        ("string", "'1.125'", "decimal(10,2)", None),
+        ("string", "'1.1200'", "decimal(10,2)", "1.12"),
+        ("string", "'1e-40'", "decimal(10,2)", None),
+        ("string", "'12e-1'", "decimal(10,2)", "1.20"),
+        ("string", "'1200E-5'", "decimal(10,2)", None),
+        ("string", "'1e3'", "decimal(10,2)", "1000.00"),
+        ("decimal(10,3)", "1.125", "decimal(10,2)", None),
+        ("decimal(10,3)", "1.120", "decimal(10,2)", "1.12"),
+        ("decimal(10,3)", "1.125", "double", "1.125"),
+        ("decimal(10,3)", "1.5", "int", None),
+        ("double", "1.125", "decimal(10,2)", None),
+        ("double", "0.1", "decimal(10,2)", "0.10"),
+        ("double", "1e300", "float", None),
+        ("double", "0.1", "float", "0.1"),
+        ("bigint", "9007199254740993", "double", None),
+        ("string", "'2026-11-15'", "date", "2026-11-15"),
+        ("string", "'2026-11-15 10:00:00'", "date", None),
+        ("string", "'10:00:00'", "timestamp", None),
+        ("string", "'2026-11-15 10:00:00.1234567'", "timestamp", None),
+        ("string", "'2026-11-15 10:00:00+02'", "timestamp", "2026-11-15 08:00:00"),
+        ("string", "'2026-11-15 10:00:00+02'", "timestamp_ntz", None),
+        ("timestamp_ntz", "'2026-11-15 10:00:00'", "date", None),
+        ("timestamp_ntz", "'2026-11-15 00:00:00'", "date", "2026-11-15"),
+        ("binary", "x'ff'", "string", None),
+    ],
+)
+def test_a_cast_keeps_the_value_or_fails(
+    declared: str, value: str, cast: str, lands: str | None, spark: SparkSession
+) -> None:
+    frame = spark.sql(f"SELECT CAST({value} AS {declared}) AS x")
+    rules = {"x": ColumnRule(cast=cast)}
+    spec = PipelineSpec.model_construct(name="p", columns=rules, select=())
+    result = apply_rules(frame, spec, TableInfo("t", (Column("x", declared, "other"),)))
+    if lands is None:
+        with pytest.raises(Exception, match=r'column "x" holds .*, which is no .*; to round or cut it'):
+            result.collect()
+    else:
+        assert result.selectExpr("cast(x AS string)").collect()[0][0] == lands

@@ -11,7 +11,7 @@ from tests.h2 import H2, H2Shop
 from tests.lab import ok
 from tests.services import run_cli
 
-from floodmark.errors import ConfigError, SourceError
+from floodmark.errors import ConfigError, SourceError, redact
 from floodmark.opening import load
 from floodmark.project import Project
 
@@ -95,7 +95,28 @@ def test_a_wrong_table_or_column_is_named_without_a_trace(shop: Shop) -> None:
     assert "ORDRES" in result.errors[0]
     assert "not found" in result.errors[0]
     assert "\n" not in result.errors[0]
+    assert "SQL statement" not in result.errors[0]
+    assert "as the database holds them" in str(result.failure.hint)
+    assert f"at jdbc:h2:file:{shop.root}/shop" in redact(result.errors[0], shop.project().spec.secrets)
     assert "jdbc:h2" not in result.errors[0].replace(f"jdbc:h2:file:{shop.root}/shop", "")
     project = shop.project('query: "select id from orders"')
     with pytest.raises(ConfigError, match='column "UPDATED_AT" is not in the query'):
         project.plan("orders")
+
+
+def test_a_wrong_password_and_a_number_that_overflows_are_told_plainly(shop: Shop) -> None:
+    shop.fill(1, 3)
+    shop.project()
+    path = shop.root / "floodmark.yml"
+    path.write_text(path.read_text().replace("user: sa", "user: sa, password: wrong"))
+    failure = load(path, spark=shop.spark).run("orders").failure
+    assert isinstance(failure, SourceError)
+    assert failure.message.endswith("Wrong user name or password [28000-240]")
+    assert failure.hint == "check user and password"
+    shop.project()
+    path.write_text(
+        path.read_text() + "    transform: {sql: 'select *, cast(ID * 2000000000 AS int) AS big from source'}\n"
+    )
+    said = load(path, spark=shop.spark).run("orders").errors[0]
+    assert 'cannot be cast to "INT" due to an overflow' in said
+    assert "Exception" not in said

@@ -9,6 +9,7 @@ import pytest
 from tests.lab import Lab, ok
 from tests.services import PostgresServer, wait_for
 
+from floodmark.model.event import Event, Notice
 from floodmark.testing.faults import FaultPlan
 
 QUICK = "{wait: 1ms, longest_wait: 10ms}"
@@ -40,6 +41,24 @@ def test_a_fault_that_passes(pg_lab: Lab, fault: str, mode: str) -> None:
     # A load that failed after its commit is found in the history: there is nothing to try again.
     assert len(told) == (0 if fault == "target.load:after=cut" else 1)
     assert ok(project.run("orders")).nothing_new
+
+
+def test_a_plan_tells_its_tries_too(pg_lab: Lab) -> None:
+    pg_lab.fill(1)
+    events = Collected()
+    project = pg_lab.project(FaultPlan.of("source.look:before=cut").registry(), retries=QUICK)
+    assert project.plan("orders", sink=events).rows == 1
+    assert [e.text for e in events.found if isinstance(e, Notice)] == [
+        "injected failure at source.look (before): trying again in a moment (2 of 5)"
+    ]
+
+
+class Collected:
+    def __init__(self) -> None:
+        self.found: list[Event] = []
+
+    def emit(self, event: Event) -> None:
+        self.found.append(event)
 
 
 def test_what_can_not_pass_is_not_tried_again(pg_lab: Lab) -> None:

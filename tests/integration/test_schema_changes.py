@@ -87,13 +87,21 @@ def test_discard_keeps_the_table_and_refuses_what_does_not_fit(pg_lab: Lab) -> N
     before = schema(pg_lab)
     change(pg_lab, "ALTER TABLE orders ADD extra int, ALTER small TYPE bigint")
     change(pg_lab, "INSERT INTO orders VALUES (2, 'b', '2026-01-02', 8, 9)")
-    ok(evolving(pg_lab, "discard").run("orders"))
+    told = ok(evolving(pg_lab, "discard").run("orders")).notices
+    assert [notice for notice in told if notice.startswith("column ")] == [
+        "column small is bigint in the source: cast back to int, since `schema_changes` is discard",
+        "column extra is new: left out, since `schema_changes` is discard",
+    ]
     assert schema(pg_lab) == before
     assert rows(pg_lab, "id", "small") == [(1, 7), (2, 8)]
     change(pg_lab, "INSERT INTO orders VALUES (3, 'c', '2026-01-03', 5000000000, 9)")
     result = evolving(pg_lab, "discard").run("orders")
     assert 'column "small" holds 5000000000, which does not fit into int' in result.errors[0]
     assert rows(pg_lab, "id") == [(1,), (2,)]
+    change(pg_lab, "DELETE FROM orders WHERE id = 3", "ALTER TABLE orders DROP small")
+    change(pg_lab, "INSERT INTO orders VALUES (4, 'd', '2026-01-04', 9)")
+    told = ok(evolving(pg_lab, "discard").run("orders")).notices
+    assert "column small is gone from the source: new rows have NULL in it" in told
 
 
 def test_types_that_have_nothing_in_common_are_refused(pg_lab: Lab) -> None:

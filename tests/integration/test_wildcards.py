@@ -120,3 +120,14 @@ def test_a_pattern_that_matches_nothing_says_what_there_is(sqlite_lab: Lab) -> N
     with pytest.raises(ConfigError, match=r"no table matches sales_\*") as caught:
         project.run("shop")
     assert "orders" in (caught.value.hint or "")
+
+
+def test_grants_of_a_pattern_whose_login_fails_say_so(pg_lab: Lab) -> None:
+    """Rather than that '' is not the name of a table, which nobody wrote."""
+    pg_lab.write(**declared(pg_lab))
+    path = pg_lab.root / "floodmark.yml"
+    path.write_text(path.read_text().replace("s3cret-pw", "wrong-pw"))
+    project = pg_lab.load()
+    (name,) = project.names()
+    with pytest.raises(SourceError, match="password authentication failed"):
+        project.grants(name)

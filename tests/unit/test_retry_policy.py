@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import timedelta
 
 import pytest
@@ -88,3 +90,15 @@ def test_one_attempt_is_one() -> None:
 )
 def test_what_databases_and_delta_say(text: str, expected: bool) -> None:
     assert sounds_transient(RuntimeError(text)) is expected
+
+
+def test_nothing_is_printed_beside_what_is_told() -> None:
+    """In a process of its own: pytest sets logging up, which hides what a terminal would show."""
+    code = (
+        "from tests.unit.test_retry_policy import SPEC, Flaky, cut\n"
+        "from floodmark.retries import retrying\n"
+        "print(retrying(SPEC, Flaky(cut(), cut()), print))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert said.stderr == ""
+    assert said.stdout.splitlines()[-1] == "done"

@@ -39,6 +39,7 @@ def backfill(
     In append the range is replaced in one commit; in upsert the rows are merged. The range ends at the mark at the
     latest: what lies above it is for `floodmark run`.
     """
+    from floodmark.cli.plan import Notices
     from floodmark.cli.render_plan import plan_document, plan_table
     from floodmark.cli.render_run import result_document
     from floodmark.stores import capabilities
@@ -47,7 +48,7 @@ def backfill(
         project = call.open(file, var, master=master, remote=remote)
         (name,) = project.names([pipeline])
         if dry_run:
-            plans = {name: project.plan_backfill(name, after, until)}
+            plans = {name: project.plan_backfill(name, after, until, sink=Notices(call))}
             call.out.document(plan_document(project.spec, plans, capabilities(project.store)))
             call.out.table(plan_table(project.spec, plans))
             return

@@ -10,14 +10,33 @@ import typer
 from floodmark.cli.options import PROJECT_FILE, Debug, File, Json, Pipelines, Variables
 from floodmark.cli.render_plan import plan_document, plan_table, store_lines
 from floodmark.cli.session import Call, calling
+from floodmark.model.event import Event, Notice
 
 if TYPE_CHECKING:
     from floodmark.model.plan import RunPlan
     from floodmark.project import Project
 
 Grants = Annotated[
-    bool, typer.Option("--grants", help="Print the rights that the sources' users need, as SQL. Opens no connection.")
+    bool,
+    typer.Option(
+        "--grants",
+        help="Print the rights that the sources' users need, as SQL. Opens no connection, except to list the tables of "
+        "a wildcard.",
+    ),
 ]
+
+
+class Notices:
+    """Says beside the plan what a run would say in between."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, Notice):
+            self._call.out.error([f"! {event.pipeline}  {event.text}"])
+
+
 FullRefresh = Annotated[bool, typer.Option("--full-refresh", help="Plan to load the whole table anew.")]
 
 
@@ -46,7 +65,7 @@ def show_plans(call: Call, project: Project, names: Sequence[str], *, full_refre
     plans: dict[str, RunPlan | Exception] = {}
     for name in names:
         try:
-            plans[name] = project.plan(name, full_refresh=full_refresh)
+            plans[name] = project.plan(name, full_refresh=full_refresh, sink=Notices(call))
         except Exception as error:  # one pipeline's trouble must not hide the others' plans
             plans[name] = error
     able = capabilities(project.store)

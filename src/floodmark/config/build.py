@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -57,13 +57,13 @@ class Builder:
         self._check_connections(nodes, declared)
         self._check_targets(pipelines, connections)
         self.problems.raise_all()
-        written = [*declared.values(), *nodes.values(), spark_node, *([state] if state else [])]
+        settings = [*declared.values(), spark_node, *([state] if state else [])]
         return ProjectSpec(
             root=root,
             connections=connections,
             pipelines=pipelines,
             spark=spark,
-            secrets=self._secrets(connections, written),
+            secrets=self._secrets(connections, settings, nodes.values()),
             **self._settings(sections, state),
         )
 
@@ -137,7 +137,7 @@ class Builder:
         try:
             return PipelineSpec.model_validate({**data, "name": name, "places": _places(node)})
         except ValidationError as error:
-            secrets = self.variables.secrets + secrets_below(node)
+            secrets = self.variables.secrets + secrets_below(node, pipeline=True)
             report(error, PipelineSpec, node, self.problems, secrets=secrets, pipeline=name)
         return None
 
@@ -200,12 +200,16 @@ class Builder:
                     pipeline=spec.name,
                 )
 
-    def _secrets(self, connections: Mapping[str, ConnectionOptions], nodes: list[Node]) -> tuple[str, ...]:
+    def _secrets(
+        self, connections: Mapping[str, ConnectionOptions], settings: Iterable[Node], pipelines: Iterable[Node]
+    ) -> tuple[str, ...]:
         found = [*self.variables.secrets]
         for options in connections.values():
             found += options.secrets
-        for node in nodes:
+        for node in settings:
             found += secrets_below(node)
+        for node in pipelines:
+            found += secrets_below(node, pipeline=True)
         return tuple(dict.fromkeys(filter(None, found)))
 
 

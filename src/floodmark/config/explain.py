@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from floodmark.config.locate import Spot, choices_in, follow, options_of, trim
 from floodmark.config.problems import Problems
-from floodmark.config.secrets import mask, passwords_in, secret_option
+from floodmark.config.secrets import mask, passwords_in, secret_path
 from floodmark.config.suggest import closest, did_you_mean
 from floodmark.config.tree import Node, Path, join, show
 from floodmark.config.variables import Unset
@@ -161,7 +161,7 @@ class _Report:
         return "a hidden value" if self._is_secret(path, value) else show(value)
 
     def _is_secret(self, path: Path, value: object) -> bool:
-        if any(isinstance(step, str) and secret_option(step) for step in path):
+        if secret_path(path, pipeline=self.pipeline is not None):
             return True
         return isinstance(value, str) and (value in self.secrets or bool(passwords_in(value)))
 
@@ -183,11 +183,11 @@ class _Report:
         return f"{node.path}.".startswith(f"{self.root.path}.")
 
 
-def secrets_below(node: Node) -> list[str]:
+def secrets_below(node: Node, *, pipeline: bool = False) -> list[str]:
     """Values under secret names, and passwords inside URLs."""
     found = []
     for path, inner in node.walk():
-        if any(isinstance(step, str) and secret_option(step) for step in path):
+        if secret_path(path, pipeline=pipeline):
             found += [] if isinstance(inner.value, dict | list | None) else [str(inner.value)]
         elif isinstance(inner.value, str):
             found += passwords_in(inner.value)

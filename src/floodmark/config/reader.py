@@ -79,13 +79,13 @@ class _Reading:
         self._problems = problems
         self._open: set[int] = set()
 
-    def place(self, line: int) -> Place:
-        return _place(self._file, self._lines, line)
+    def place(self, line: int, path: str) -> Place:
+        return _place(self._file, self._lines, line, pipeline=path.startswith(("pipelines.", "defaults.")))
 
     def node(self, node: YamlNode, path: str, line: int) -> Node:
         from ruamel.yaml.nodes import MappingNode, SequenceNode
 
-        place = self.place(line)
+        place = self.place(line, path)
         if id(node) in self._open:
             raise ConfigError(f"{path} contains itself through an alias", declared_at=place)
         self._open.add(id(node))
@@ -106,19 +106,19 @@ class _Reading:
                 continue
             line = _line(key_node)
             key = self._key(key_node)
-            if not name_is_good(key, path, self._problems, self.place(line)):
+            if not name_is_good(key, path, self._problems, self.place(line, path)):
                 continue
             if key in children:
                 where = f" in {path}" if path else ""
                 self._problems.add(
-                    f"{key!r} is set twice{where}", self.place(line), hint=f"first at {children[key].place}"
+                    f"{key!r} is set twice{where}", self.place(line, path), hint=f"first at {children[key].place}"
                 )
                 continue
             children[key] = self.node(value_node, join(path, key), line)
         for key_node, value_node in self._merged(node, path):
             key = self._key(key_node)
             line = _line(key_node)
-            if key not in children and name_is_good(key, path, self._problems, self.place(line)):
+            if key not in children and name_is_good(key, path, self._problems, self.place(line, path)):
                 children[key] = self.node(value_node, join(path, key), line)
         return children
 
@@ -144,7 +144,7 @@ class _Reading:
                 if not isinstance(base, MappingNode) or id(base) in self._open:
                     raise ConfigError(
                         f"`<<` in {path or 'the file'} takes a mapping declared above",
-                        declared_at=self.place(_line(key_node)),
+                        declared_at=self.place(_line(key_node), path),
                     )
                 yield from ((k, v) for k, v in base.value if not _is_merge(k))
                 yield from self._merged(base, path)
@@ -158,9 +158,9 @@ def _line(node: YamlNode) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _place(file: str, lines: list[str], line: int) -> Place:
+def _place(file: str, lines: list[str], line: int, *, pipeline: bool = False) -> Place:
     text = lines[line - 1] if line <= len(lines) else ""
-    return Place(file, line, mask_line(text.strip()))
+    return Place(file, line, mask_line(text.strip(), pipeline=pipeline))
 
 
 def _syntax_error(error: YAMLError, text: str, file: str) -> ConfigError:

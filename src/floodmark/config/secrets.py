@@ -20,6 +20,7 @@ _OPTION = re.compile(
         (?P<value>\$\{\w+\}(?=\s*(?:[,}\]\#]|$))|"(?:\\.|[^"\\])*"|'(?:''|[^'])*'|.+)""",
     re.X,
 )
+_COLUMN_RULE = re.compile(r"drop\b|\{|\[")
 # A bare reference tells nothing, and the reader needs to see which variable it was. One with a default does tell.
 _REFERENCE = re.compile(r"""["']?\$\{\w+\}["']?""")
 
@@ -27,6 +28,19 @@ _REFERENCE = re.compile(r"""["']?\$\{\w+\}["']?""")
 def secret_option(name: str) -> bool:
     """`password`, `api_key`, `access_token`; not `keys`, which are columns."""
     return bool(_SECRET_OPTION.search(name))
+
+
+def secret_path(path: Iterable[str | int], *, pipeline: bool) -> bool:
+    """In a pipeline the names below `columns` and `renames` are the user's own columns, whatever they are called, and
+    `key` is a slip for `keys`; only what stands beside them (a column's `salt`) can be an option."""
+    names = [step for step in path if isinstance(step, str)]
+    if not pipeline:
+        return any(map(secret_option, names))
+    if names[:1] == ["columns"]:
+        names = names[2:]
+    elif names[:2] == ["target", "renames"]:
+        names = []
+    return any(secret_option(name) and name != "key" for name in names)
 
 
 def secret_variable(name: str) -> bool:
@@ -39,13 +53,14 @@ def passwords_in(text: str) -> list[str]:
     return [form for password in found for form in dict.fromkeys((password, unquote(password)))]
 
 
-def mask_line(line: str) -> str:
+def mask_line(line: str, *, pipeline: bool = False) -> str:
     """A line of the file as it may be shown beside an error. Hides too much rather than too little."""
 
     def mask_option(match: re.Match[str]) -> str:
-        if not secret_option(match["name"]) or _REFERENCE.fullmatch(match["value"]):
+        a_column = pipeline and (match["name"] == "key" or _COLUMN_RULE.match(match["value"]))
+        if not secret_option(match["name"]) or a_column or _REFERENCE.fullmatch(match["value"]):
             # Look again inside the value: `shop: {type: x, password: y}` is one match of the outer key.
-            return match["name"] + match["colon"] + mask_line(match["value"])
+            return match["name"] + match["colon"] + mask_line(match["value"], pipeline=pipeline)
         return match["name"] + match["colon"] + HIDDEN
 
     def mask_password(match: re.Match[str]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from floodmark.errors import ConfigError
+from floodmark.exact import changed
 from floodmark.model.names import spark_name
 from floodmark.model.rules import ColumnRule, MaskSpec
 from floodmark.model.spec import PipelineSpec
@@ -16,6 +17,7 @@ from floodmark.model.table import Column, Cursor, TableInfo
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
 HIDDEN = "***"
 
@@ -91,31 +93,37 @@ def _landing(batch: DataFrame, spec: PipelineSpec, columns: Sequence[Column]) ->
             rule = spec.columns.get(column.name)
             value = batch[spark_name(column.name)]
             if isinstance(rule, ColumnRule):
-                binary = batch.schema[column.name].dataType.typeName() == "binary"
-                value = _value(value, column, rule, binary=binary)
+                value = _value(batch, value, column, rule)
             found.append(value.alias(name))
     return found
 
 
-def _value(value: SparkColumn, column: Column, rule: ColumnRule, *, binary: bool) -> SparkColumn:
+def _value(batch: DataFrame, value: SparkColumn, column: Column, rule: ColumnRule) -> SparkColumn:
     from pyspark.sql import functions as F
 
+    kind = batch.schema[column.name].dataType
     if rule.hash is not None:
         salt = "" if rule.salt is None else rule.salt.get_secret_value()
         # Bytes as they are, all else as Spark writes it: never through a character set.
-        content = value if binary else value.cast("string").cast("binary")
+        content = value if kind.typeName() == "binary" else value.cast("string").cast("binary")
         return F.sha2(F.concat(F.lit(salt).cast("binary"), content), int(rule.hash.removeprefix("sha")))
     if rule.mask is not None:
         return _masked(value.cast("string"), rule.mask)
     if rule.cast is None:
         return value
-    cast = value.try_cast(rule.cast)
-    said = F.concat(F.lit(f'floodmark: column "{column.name}" holds '), value.cast("string"), F.lit(_no(rule.cast)))
-    return F.when(value.isNotNull() & cast.isNull(), F.raise_error(said)).otherwise(cast)
+    wanted = batch.select(value.try_cast(rule.cast)).schema[0].dataType
+    return _cast(value, column, kind, wanted)
 
 
-def _no(kind: str) -> str:
-    return f", which is no {kind}"
+def _cast(value: SparkColumn, column: Column, kind: DataType, wanted: DataType) -> SparkColumn:
+    """A value that the type can't hold as it is fails the load; to round is for a transform, where it is said how."""
+    from pyspark.sql import functions as F
+
+    cast = value.try_cast(wanted)
+    no = f", which is no {wanted.simpleString()}; to round or cut it, cast it in a `transform`"
+    said = F.concat(F.lit(f'floodmark: column "{column.name}" holds '), value.cast("string"), F.lit(no))
+    lost = changed(value, kind, cast, wanted, nearest=True)
+    return F.when(lost, F.raise_error(said)).otherwise(cast)
 
 
 def _masked(text: SparkColumn, mask: MaskSpec | str) -> SparkColumn:

@@ -3,23 +3,24 @@ the one kind of source for which `plan` and a quiet run start a JVM. Standard SQ
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import SourceError
 from floodmark.model.names import spark_name
 from floodmark.model.plan import Look
 from floodmark.model.position import Scalar
 from floodmark.model.spec import PipelineSpec
-from floodmark.model.table import Column, Cursor, CursorKind, TableInfo
+from floodmark.model.table import Column, Cursor, TableInfo
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound
 from floodmark.sources.jdbc_connection import JdbcConnection
+from floodmark.sources.jdbc_errors import explained, refused_types, unknown_type
+from floodmark.sources.jdbc_types import JdbcColumn, column_of, cursor_column, wire_of
 from floodmark.sources.relation import check_names, relation_of
 from floodmark.sources.sql import (
     CursorSql,
@@ -31,25 +32,14 @@ from floodmark.sources.sql import (
     utc_time,
 )
 from floodmark.sources.sql_source import SqlSource
+from floodmark.sources.wire import Wires, refuse_twins
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType
 
 __all__ = ["JdbcConnection", "JdbcSource"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_KINDS: dict[str, CursorKind | Literal["date"]] = {
-    "timestamp": "timestamp",
-    "timestamp_ntz": "timestamp",
-    "byte": "integer",
-    "short": "integer",
-    "integer": "integer",
-    "long": "integer",
-    "string": "text",
-    "varchar": "text",
-    "date": "date",
-}
 
 
 class JdbcSource(SqlSource):
@@ -67,7 +57,7 @@ class JdbcSource(SqlSource):
 
     # -- the database ---------------------------------------------------------------------------------------------
 
-    def _query(self, statement: str, spark: SparkSession | None = None) -> DataFrame:
+    def _query(self, statement: str, spark: SparkSession | None = None, schema: str | None = None) -> DataFrame:
         """Spark asks the driver for the columns here already, so most mistakes show."""
         if spark is None:
             spark = self._session()
@@ -77,6 +67,8 @@ class JdbcSource(SqlSource):
             "fetchsize": str(self._spec.source.fetch_size),
             "dbtable": f"({statement}) q",
         }
+        if schema is not None:
+            options["customSchema"] = schema
         with self._told():
             return spark.read.format("jdbc").options(**options).load()
 
@@ -98,20 +90,47 @@ class JdbcSource(SqlSource):
         try:
             yield
         except (PySparkException, Py4JError) as error:
-            raise SourceError(
-                f"{self._name}, at {self._connection.where}: {_reason(error)}",
-                table=self._name,
-                declared_at=self._relation.declared_at,
-                hint="names are written as the database holds them: many hold ORDERS for what was created as orders",
-            ) from error
+            raise explained(error, self._relation, self._connection.where) from error
 
     def _number(self, statement: str) -> int:
         return int(self._rows(self._query(statement))[0][0])
 
     def describe(self) -> TableInfo:
-        fields = self._query(f"SELECT * FROM {self._relation.sql}").schema.fields
+        return self._wires(self._session()).table
+
+    def _wires(self, spark: SparkSession) -> Wires:
+        try:
+            fields = self._query(f"SELECT * FROM {self._relation.sql}", spark).schema.fields
+        except SourceError as error:
+            if (kind := unknown_type(error.__cause__ or error)) is None:
+                raise
+            found = list(self._unreadable(spark))
+            raise refused_types(found, kind, self._relation, self._connection.quote) from error
         check_names([field.name for field in fields], self._relation)
-        return TableInfo(self._name, tuple(_column(field.name, field.dataType) for field in fields))
+        return self._wires_of([column_of(field) for field in fields])
+
+    def _unreadable(self, spark: SparkSession) -> Iterator[tuple[str, str]]:
+        """Columns with their types, one by one: Spark says which type it can't read, not whose it is."""
+        if self._relation.table is None:
+            return
+        *schema, table = split_name(self._name)
+        where = f"table_name = {text_literal(table)}"
+        where += f" AND table_schema = {text_literal(schema[-1])}" if schema else ""
+        try:
+            listed = f"SELECT column_name AS floodmark_name FROM information_schema.columns WHERE {where}"
+            names = [row[0] for row in self._rows(self._query(listed, spark))]
+        except SourceError:
+            return  # the standard's catalogue, which not every database has
+        for name in names:
+            try:
+                self._query(f"SELECT {self._connection.quoted(name)} FROM {self._relation.sql}", spark)
+            except SourceError as error:
+                if (kind := unknown_type(error.__cause__ or error)) is not None:
+                    yield name, kind
+
+    def _wires_of(self, columns: Sequence[JdbcColumn]) -> Wires:
+        table = refuse_twins(TableInfo(self._name, tuple(c.column for c in columns)), self._relation.declared_at)
+        return Wires(table, tuple(wire_of(c, self._connection.quoted(c.name)) for c in columns))
 
     def close(self) -> None:
         """The session is the project's."""
@@ -146,7 +165,8 @@ class JdbcSource(SqlSource):
         """Hashed by Spark, since databases have no hash function in common."""
         from pyspark.sql import functions as F
 
-        rows = self._query(f"SELECT * FROM {self._relation.sql} WHERE {where}")
+        wires = self._wires(self._session())
+        rows = self._query(f"SELECT {wires.select} FROM {self._relation.sql} WHERE {where}", schema=wires.schema)
         row_hash = F.xxhash64(*(F.col(spark_name(name)) for name in rows.columns))
         return str(self._rows(rows.agg(F.sum(row_hash.cast("decimal(38,0)"))))[0][0] or 0)
 
@@ -156,7 +176,8 @@ class JdbcSource(SqlSource):
     def _fetch(self, statement: str, cursor: Cursor) -> tuple[Scalar, ...] | None:
         from pyspark.sql import functions as F
 
-        frame = self._query(statement)
+        wires = self._wires_of([cursor_column(c) for c in cursor.columns])
+        frame = wires.typed(self._query(f"SELECT {wires.select} FROM ({statement}) c", schema=wires.schema))
         # A moment as a number: PySpark would show it in this machine's zone.
         values = [F.unix_micros(spark_name(c.name)) if c.zoned else F.col(spark_name(c.name)) for c in cursor.columns]
         found = self._rows(frame.select(*values))
@@ -172,13 +193,10 @@ class JdbcSource(SqlSource):
         yield None
 
     def read(self, spark: SparkSession, request: ReadRequest, snapshot: str | None) -> DataFrame:  # noqa: ARG002
-        return self._query(f"SELECT * FROM {self._relation.sql} WHERE {self._where(request)}", spark)
-
-
-def _column(name: str, kind: DataType) -> Column:
-    whole = kind.typeName() == "decimal" and getattr(kind, "scale", 1) == 0
-    found = "integer" if whole else _KINDS.get(kind.typeName(), "other")
-    return Column(name, kind.simpleString(), found, zoned=kind.typeName() == "timestamp")  # type: ignore[arg-type]
+        wires = self._wires(spark)
+        where = self._where(request)
+        rows = self._query(f"SELECT {wires.select} FROM {self._relation.sql} WHERE {where}", spark, wires.schema)
+        return wires.typed(rows)
 
 
 def _scalar(value: Any, column: Column, cursor: Cursor) -> Scalar:
@@ -195,10 +213,3 @@ def _literal(value: Scalar, column: Column, cursor: Cursor) -> str:
         wall = value.astimezone(UTC).replace(tzinfo=None) if column.zoned else local_time(value, cursor)
         return f"TIMESTAMP '{wall.isoformat(sep=' ', timespec='microseconds')}{zone}'"
     return str(value) if isinstance(value, int) else text_literal(value)
-
-
-def _reason(error: Exception) -> str:
-    """The driver's own words, out of Spark's and Java's around them."""
-    text = str(error)
-    said = re.findall(r"(?:[\w$]+\.)+[\w$]*(?:Exception|Error): (.+)", text)
-    return (said[-1] if said else text.strip().splitlines()[0])[:300]

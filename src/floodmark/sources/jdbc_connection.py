@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from pydantic import Field, SecretStr
 
+from floodmark.config.secrets import passwords_in
 from floodmark.model.spec import ConnectionOptions
+
+_PARAMETERS = re.compile(r"[?;]|[:,&/]\w+=")
+"""Where they begin, as the drivers write them."""
 
 
 class JdbcConnection(ConnectionOptions):
@@ -29,8 +34,10 @@ class JdbcConnection(ConnectionOptions):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The whole address too: where a driver puts passwords into it is its own affair."""
-        found = [self.url.get_secret_value()]
+        """The whole address too, where it says more than where the database is: in which way a driver puts passwords
+        into it is its own affair."""
+        url = self.url.get_secret_value()
+        found = [*passwords_in(url), *([url] if url != self.where else [])]
         return (*found, self.password.get_secret_value()) if self.password is not None else tuple(found)
 
     @property
@@ -40,7 +47,7 @@ class JdbcConnection(ConnectionOptions):
     @property
     def where(self) -> str:
         """For messages: nothing behind the first parameter or password."""
-        return self.url.get_secret_value().split("?")[0].split(";")[0].rpartition("@")[2]
+        return _PARAMETERS.split(self.url.get_secret_value(), maxsplit=1)[0].rpartition("@")[2]
 
     def quoted(self, name: str) -> str:
         left, right = self.quote[0], self.quote[-1]

@@ -20,7 +20,7 @@ from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources import mysql_fence
 from floodmark.sources.fence import OFF, Fence
 from floodmark.sources.mysql_catalog import ALL_TABLES, BASE_TABLES, UNKNOWN, column, result_column
-from floodmark.sources.mysql_connection import MysqlConnection, may_pass, reason
+from floodmark.sources.mysql_connection import MysqlConnection, driver, may_pass, reason
 from floodmark.sources.mysql_fence import NO_PROCESS, MysqlWriters
 from floodmark.sources.mysql_types import MysqlType, type_of, wire_of
 from floodmark.sources.relation import broken_query, check_names, relation_of
@@ -74,8 +74,7 @@ class MysqlSource(SqlSource):
         return cursor
 
     def _rows(self, statement: str) -> list[tuple[Any, ...]]:
-        import pymysql
-
+        pymysql = driver()
         try:
             return list(self._execute(statement).fetchall())
         except pymysql.Error as error:
@@ -90,8 +89,7 @@ class MysqlSource(SqlSource):
         return int(self._rows(statement)[0][0])
 
     def describe(self) -> TableInfo:
-        import pymysql
-
+        pymysql = driver()
         table, place = self._relation.table, self._relation.declared_at
         if table is None:
             return self._describe_query()
@@ -111,8 +109,7 @@ class MysqlSource(SqlSource):
         return refuse_twins(TableInfo(self._name, columns, tuple(name for _, name in keys)), place)
 
     def _describe_query(self) -> TableInfo:
-        import pymysql
-
+        pymysql = driver()
         try:
             cursor = self._execute(f"SELECT * FROM {self._relation.sql} LIMIT 0")
         except pymysql.Error as error:
@@ -176,8 +173,7 @@ class MysqlSource(SqlSource):
         return Fence(self._list_writers, tuple(caveats))
 
     def _may_list(self) -> bool:
-        import pymysql
-
+        pymysql = driver()
         try:
             self._execute("SELECT 1 FROM information_schema.innodb_trx LIMIT 1")
         except pymysql.Error as error:
@@ -187,8 +183,7 @@ class MysqlSource(SqlSource):
         return True
 
     def _list_writers(self) -> MysqlWriters | None:
-        import pymysql
-
+        pymysql = driver()
         try:
             return mysql_fence.list_writers(self._connection.connect)
         except pymysql.Error as error:

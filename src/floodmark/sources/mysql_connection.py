@@ -64,10 +64,9 @@ class MysqlConnection(ServerOptions):
 
     def connect(self) -> pymysql.Connection[Any]:
         """Autocommit: each statement sees the newest. Read-only, whatever the user may do."""
-        try:
-            import pymysql
-        except ModuleNotFoundError as error:
-            raise MissingExtra("pymysql is not installed", hint="pip install 'floodmark[mysql]'") from error
+        driver()  # says what to install
+        import pymysql
+
         parts = self.parts
         options: dict[str, Any] = {"ssl_ca": parts["ssl_ca"], "ssl_verify_identity": True} if "ssl_ca" in parts else {}
         try:
@@ -93,6 +92,15 @@ class MysqlConnection(ServerOptions):
         return db
 
 
+def driver() -> Any:
+    """pymysql, wherever it is needed first."""
+    try:
+        import pymysql
+    except ModuleNotFoundError as error:
+        raise MissingExtra("pymysql is not installed", hint="pip install 'floodmark[mysql]'") from error
+    return pymysql
+
+
 def reason(error: Exception) -> str:
     """The server's words, without the number before them."""
     said = error.args[-1] if error.args else error
@@ -100,7 +108,6 @@ def reason(error: Exception) -> str:
 
 
 def may_pass(error: Exception) -> bool:
-    import pymysql
-
+    pymysql = driver()
     number = error.args[0] if error.args else None
     return number in _PASSING or isinstance(error, pymysql.err.InterfaceError)

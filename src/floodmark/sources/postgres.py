@@ -17,7 +17,7 @@ from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.postgres_catalog import SAMPLED, SIZE, TABLES, described
-from floodmark.sources.postgres_connection import PostgresConnection, may_pass
+from floodmark.sources.postgres_connection import PostgresConnection, driver, may_pass
 from floodmark.sources.postgres_fence import MARK_READER
 from floodmark.sources.postgres_look import PostgresLook
 from floodmark.sources.postgres_types import COLUMNS, RESULT, SESSION, PgColumn, wire_of
@@ -88,8 +88,7 @@ class PostgresSource(SqlSource):
     def _rows_on(
         self, db: psycopg.Connection[Any], statement: str, values: tuple[object, ...]
     ) -> list[tuple[Any, ...]]:
-        import psycopg
-
+        psycopg = driver()
         try:
             # No values, no placeholders: a literal may hold a percent sign.
             cursor = db.execute(statement.encode(), values or None)
@@ -124,8 +123,7 @@ class PostgresSource(SqlSource):
         return refuse_twins(table, self._relation.declared_at)
 
     def _columns_of_query(self) -> tuple[PgColumn, ...]:
-        import psycopg
-
+        psycopg = driver()
         try:
             names, types, modifiers = described(self._connected(), self._relation.sql)
         except psycopg.Error as error:
@@ -187,8 +185,7 @@ class PostgresSource(SqlSource):
         return CursorSql(self._relation.sql, cursor, _literal)
 
     def _fetch(self, statement: str, cursor: Cursor) -> tuple[Scalar, ...] | None:
-        import psycopg
-
+        psycopg = driver()
         try:
             found = self._rows(statement)
         except SourceError as error:

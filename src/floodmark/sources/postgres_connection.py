@@ -64,10 +64,9 @@ class PostgresConnection(ServerOptions):
 
     def connect(self) -> psycopg.Connection[Any]:
         """Autocommit: the activity views freeze inside a transaction. Read-only, whatever the role may do."""
-        try:
-            import psycopg
-        except ModuleNotFoundError as error:
-            raise MissingExtra("psycopg is not installed", hint="pip install 'floodmark[postgres]'") from error
+        driver()  # says what to install
+        import psycopg
+
         parts = self.parts
         parts["dbname"] = parts.pop("database", "")
         try:
@@ -97,6 +96,15 @@ class PostgresConnection(ServerOptions):
         )
 
 
+def driver() -> Any:
+    """psycopg, wherever it is needed first."""
+    try:
+        import psycopg
+    except ModuleNotFoundError as error:
+        raise MissingExtra("psycopg is not installed", hint="pip install 'floodmark[postgres]'") from error
+    return psycopg
+
+
 def _reason(error: Exception) -> str:
     """libpq tells each attempted address on a line of its own: the first is enough."""
     first = str(error).strip().splitlines()[0]
@@ -105,6 +113,5 @@ def _reason(error: Exception) -> str:
 
 def may_pass(error: Exception) -> bool:
     """A cut connection, a deadlock, a time-out, a server that is shutting down."""
-    import psycopg
-
+    psycopg = driver()
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)

@@ -154,12 +154,18 @@ class Database:
 
     def _refusal(self, error: SQLAlchemyError, trouble: Trouble) -> StateError:
         # Only the driver's own words: SQLAlchemy's would show the statement and what was to be written.
-        words = str(error.orig).strip() if isinstance(error, DBAPIError) else type(error).__name__
+        words = _words(error.orig) if isinstance(error, DBAPIError) else type(error).__name__
         words = redact(words, [str(self._url.password)] if self._url.password else [])
         if trouble.is_damage:
             return damaged(self.where, words)
         hint = trouble.hint or "check the database and its rights"
         return StateError(f"{self.where}: {words}", hint=hint, transient=trouble.is_transient)
+
+
+def _words(error: BaseException | None) -> str:
+    """Without the number that MySQL's driver puts before them."""
+    numbered = error is not None and len(error.args) > 1 and isinstance(error.args[0], int)
+    return str(error.args[1] if error is not None and numbered else error).strip()
 
 
 class Undone(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -32,6 +33,13 @@ HINTS = {
     "55P03": "another session keeps it locked: see who it is in pg_stat_activity",
 }
 """By SQLSTATE, or by its class."""
+
+
+TURNED_AWAY = (
+    (re.compile(r"password|authentication|pg_hba|role .* does not exist", re.I), HINTS["28"]),
+    (re.compile(r"database .* does not exist", re.I), HINTS["3D000"]),
+)
+"""Who is turned away at the door gets no SQLSTATE from the driver, only the server's words."""
 
 
 def engine(url: URL, wait: timedelta) -> Engine:
@@ -80,6 +88,9 @@ def trouble(error: SQLAlchemyError) -> Trouble:
     is_cut = isinstance(error, DBAPIError) and error.connection_invalidated
     # 08: connection; 53: resources; 57P: the server is going down or coming up. No state at all: it was not reached.
     is_away = state[:2] in ("08", "53") or state[:3] == "57P" or (not state and isinstance(error, DBAPIError))
+    if not state and isinstance(error, DBAPIError):
+        hint = next((words for pattern, words in TURNED_AWAY if pattern.search(str(error.orig))), None)
+        is_away = hint is None
     if is_away and hint is None:
         hint = "check that the server runs and can be reached, then run again"
     gave_way = state in GAVE_WAY

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from floodmark.errors import TargetError
+from floodmark.exact import changed
 from floodmark.model.names import PROVENANCE, spark_name
 from floodmark.model.spec import PipelineSpec
 from floodmark.targets.widening import common_type
@@ -48,13 +49,15 @@ class _Fitting:
         # Spark finds columns whatever their case, so we do, too.
         self._table = {self._renamed.get(f.name, f.name).casefold(): f for f in table.fields}
         self._forbidden: list[str] = []
+        self._notices: list[str] = []
 
     def fit(self) -> Fit:
         added: list[StructField] = []
         widened: list[tuple[str, DataType]] = []
         kept: list[Column] = []
         reshaped = False
-        notices = [f"column {old} is called {new} now" for old, new in self._renamed.items()]
+        notices = self._notices
+        notices += [f"column {old} is called {new} now" for old, new in self._renamed.items()]
         for field in self._batch.schema.fields:
             value = self._batch[spark_name(field.name)]
             have = self._table.get(field.name.casefold())
@@ -70,6 +73,8 @@ class _Fitting:
                 added.append(field)
                 kept.append(value)
                 notices += [] if field.name in PROVENANCE else [f"column {field.name} is new: added to the table"]
+            elif self._policy == "discard":
+                notices.append(f"column {field.name} is new: left out, since `schema_changes` is discard")
         notices += [f"column {name} is gone from the source: new rows have NULL in it" for name in self._gone()]
         if self._forbidden:
             raise self._refusal()
@@ -87,12 +92,16 @@ class _Fitting:
         gone = [f.name for key, f in self._table.items() if key not in theirs and f.name not in PROVENANCE]
         if self._policy == "freeze":
             self._forbidden += [f"{name} is gone" for name in gone]
-        return gone if self._policy == "evolve" else []
+        return gone if self._policy != "freeze" else []
 
     def _type(self, field: StructField, have: StructField) -> DataType:
         """What the table's column shall be."""
         common = common_type(have.dataType, field.dataType)
-        if (common is not None and _sql(common) == _sql(have.dataType)) or self._policy == "discard":
+        if common is not None and _sql(common) == _sql(have.dataType):
+            return have.dataType
+        if self._policy == "discard":
+            kinds = f"{_sql(field.dataType)} in the source: cast back to {_sql(have.dataType)}"
+            self._notices.append(f"column {field.name} is {kinds}, since `schema_changes` is discard")
             return have.dataType
         if common is None or self._policy == "freeze":
             self._forbidden.append(f"{field.name} was {_sql(have.dataType)} and is {_sql(field.dataType)}")
@@ -126,7 +135,7 @@ def _as(value: Column, field: StructField, wanted: DataType) -> Column:
         value.cast("string"),
         F.lit(f", which does not fit into {_sql(wanted)}"),
     )
-    lost = value.isNotNull() & (cast.isNull() | ~cast.try_cast(field.dataType).eqNullSafe(value))
+    lost = changed(value, field.dataType, cast, wanted)
     return F.when(lost, F.raise_error(said)).otherwise(cast).alias(field.name)
 
 

@@ -147,8 +147,11 @@ class FakeProject:
                 raise ConfigError(f"there is no pipeline {pattern}", hint=f"did you mean {known[0]}?")
         return [name for name in known if not patterns or any(fnmatch(name, pattern) for pattern in patterns)]
 
-    def plan(self, name: str, *, full_refresh: bool = False) -> RunPlan:
+    def plan(self, name: str, *, full_refresh: bool = False, sink: EventSink | None = None) -> RunPlan:
         self.calls.append(("plan", name, full_refresh))
+        for event in self.events:
+            if sink is not None:
+                sink.emit(event)
         return _answer(self.plans.get(name, a_plan(name)))
 
     def run(

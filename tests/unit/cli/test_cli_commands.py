@@ -46,6 +46,14 @@ def test_plan_as_json(fakes: Fakes) -> None:
     assert said.err == ""
 
 
+def test_a_plan_tells_what_is_tried_again_beside_its_table(fakes: Fakes) -> None:
+    fakes.project.events = [Planned(fakes.plan()), Notice("orders", "cut off: trying again in a moment (2 of 5)")]
+    said = fakes.call("plan", "orders")
+    assert said.err == "! orders  cut off: trying again in a moment (2 of 5)\n"
+    assert "trying again" not in said.out
+    assert json.loads(fakes.call("plan", "orders", "--json").out)
+
+
 def test_run_closes_each_and_sums_up(fakes: Fakes) -> None:
     fakes.project.results["events"] = fakes.result("events", rows=Rows(5, 5, 0, 0), notices=("late rows",))
     fakes.project.events = [Planned(fakes.plan()), StageStarted("orders", "read", 1, 1), Notice("events", "late rows")]

@@ -3,9 +3,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from pydantic import SecretStr
 
 from floodmark.config.secrets import mask, mask_line, passwords_in, secret_option
 from floodmark.errors import ConfigError
+from floodmark.sources.jdbc_connection import JdbcConnection
 
 if TYPE_CHECKING:
     from tests.unit.config.conftest import Desk
@@ -153,3 +155,44 @@ def test_longer_secrets_go_first() -> None:
 def test_names_of_secret_options() -> None:
     assert all(map(secret_option, ["password", "PASSWORD", "sasl.password", "client_secret", "auth", "private-key"]))
     assert not any(map(secret_option, ["keys", "keyspace", "author", "compass", "url"]))
+
+
+def test_columns_may_be_called_like_secrets(desk: Desk, good: str) -> None:
+    """What `columns: {secret: drop}` says of a column is no secret: the word `drop` is in half of all messages."""
+    rules = "columns: {secret: drop, password: {rename: passphrase}, token: {hash: sha256, salt: grain-of-it}}"
+    text = good.replace("    source:", f"    {rules}\n    source:", 1)
+    text = text.replace("mode:", "renames: {api_key: other_key}, mode:", 1)
+    assert desk.load(text).secrets == ("grain-of-it",)
+
+
+@pytest.mark.parametrize(
+    "line", ["key: [order_id]", "columns: {secret: drop, nope: 1}", "columns: {token: {rename: 1}}"]
+)
+def test_the_line_of_a_slip_in_a_pipeline_is_shown(desk: Desk, good: str, line: str) -> None:
+    error = desk.fails(good.replace("    source:", f"    {line}\n    source:", 1))
+    assert error.declared_at is not None
+    assert error.declared_at.text == line
+
+
+def test_a_secret_in_a_pipeline_is_still_hidden(desk: Desk, good: str) -> None:
+    error = desk.fails(good.replace("    source:", "    password: hunter2\n    source:", 1))
+    assert "hunter2" not in everything(error)
+    error = desk.fails(good.replace("    source:", "    columns: {a: {salt: hunter2}}\n    source:", 1))
+    assert "hunter2" not in everything(error)
+
+
+@pytest.mark.parametrize(
+    ("url", "where", "hidden"),
+    [
+        ("jdbc:h2:file:/data/shop", "jdbc:h2:file:/data/shop", False),
+        ("jdbc:oracle:thin:@//db:1521/shop", "//db:1521/shop", True),
+        ("jdbc:sqlserver://db;user=me;password=pw", "jdbc:sqlserver://db", True),
+        ("jdbc:db2://db:50000/shop:password=hunter2;", "jdbc:db2://db:50000/shop", True),
+        ("jdbc:teradata://db/USER=me,PASSWORD=hunter2", "jdbc:teradata://db", True),
+    ],
+)
+def test_of_a_jdbc_address_only_the_place_is_shown(url: str, where: str, hidden: bool) -> None:
+    connection = JdbcConnection(url=SecretStr(url), driver="d")
+    assert connection.where == where
+    assert (url in connection.secrets) is hidden
+    assert where not in connection.secrets

@@ -233,6 +233,9 @@ def test_a_wrong_password_is_said_and_not_shown(server: Server) -> None:
     shown = f"{caught.value.message} {caught.value.hint}"
     assert "password" in shown
     assert "wr0ng-secret" not in shown
+    assert caught.value.hint == "check user and password"
+    assert not caught.value.transient
+    assert "(1045" not in caught.value.message
 
 
 def test_a_database_that_is_not_there_is_said(server: Server) -> None:
@@ -240,6 +243,8 @@ def test_a_database_that_is_not_there_is_said(server: Server) -> None:
     with closing(SqlStore(server.url.replace(name, "/nowhere"))) as store, pytest.raises(StateError) as caught:
         store.get("orders")
     assert "create the database" in str(caught.value.hint) or "nowhere" in caught.value.message
+    assert not caught.value.transient
+    assert "(1049" not in caught.value.message
 
 
 def test_history_is_pruned_per_pipeline(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,29 @@
+"""What a user can act on, out of the pages that Spark and Java write around it."""
+
+from __future__ import annotations
+
+import re
+
+_CLASS = re.compile(r"^(?:[\w$]+\.)+[\w$]+(?:Exception|Error|Failure)?: ")
+_CONDITION = re.compile(r"^\[[A-Z0-9_.]+\] ")
+_TAIL = re.compile(r"(?:; SQL statement:|\s*SQLSTATE: \w+)\s*$")
+
+
+def plain(line: str) -> str:
+    """Without the names of Java's classes and Spark's conditions before it, and what drivers leave hanging behind."""
+    line = _CLASS.sub("", line.strip())
+    return _TAIL.sub("", _CONDITION.sub("", line)).strip()
+
+
+def first_line(error: BaseException) -> str:
+    """Spark's errors carry whole Java traces; the cause that a user can act on stands in one line of them."""
+    text = str(error).strip() or type(error).__name__
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in lines:
+        if "floodmark:" in line:
+            said = line[line.index("floodmark:") + len("floodmark:") :]
+            return said.partition("SQLSTATE")[0].strip().rstrip(".")
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    if not causes and len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        causes = [lines[1].removeprefix(":").strip()]
+    return plain(causes[-1] if causes else lines[0])[:400] or type(error).__name__
