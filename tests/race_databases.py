@@ -29,6 +29,7 @@ TABLES = {
 
 class PostgresWriter(Writer):
     db: psycopg.Connection[tuple[Any, ...]]
+    sleep = "pg_sleep({:.3f})"
 
     def connect(self) -> None:
         # Never prepared: a script of several statements can't be.
@@ -63,7 +64,7 @@ class PostgresWriter(Writer):
         name = f"{self.stage.seed}/{self.value()}"
         self.sql(f"PREPARE TRANSACTION '{name}'")
         self.pause()
-        kept = self.rng.random() < 0.8
+        kept = self.rng.random() < self.stage.kept
         self.sql(f"{'COMMIT' if kept else 'ROLLBACK'} PREPARED '{name}'")
         if not kept:
             self._open = 0
@@ -73,8 +74,9 @@ class PostgresWriter(Writer):
         rows = self.rng.randint(1, 40)
         with self.db.cursor() as cursor, cursor.copy("COPY orders (val, writer) FROM STDIN") as copy:
             for row in range(rows):
-                copy.write_row((self.value(), self.number))
+                copy.write(f"{self.value()}\t{self.number}\n")
                 if row == rows // 2:
+                    self.db.pgconn.flush()  # or the server would hear of the first row when all are there
                     self.pause()
         self.wrote(rows)
         self.committed()
@@ -89,9 +91,8 @@ class PostgresWriter(Writer):
         """One message: `now()` is when it arrived, for the second transaction too, which begins seconds later."""
         insert = "INSERT INTO orders (val, writer) VALUES ('{}', {})"
         first, second = (insert.format(self.value(), self.number) for _ in range(2))
-        between = f"SELECT pg_sleep({self.seconds() / 2:.3f})" if self.rng.random() < 0.5 else "SELECT 1"
-        held = f"SELECT pg_sleep({self.seconds() / 2:.3f})"
-        self.sql(f"BEGIN; {first}; {held}; COMMIT; {between}; BEGIN; {held}; {second}; COMMIT")
+        held, between = self.stall(), self.stall()
+        self.sql(f"BEGIN; {first}; SELECT {held}; COMMIT; SELECT {between}; BEGIN; {second}; COMMIT")
         self.wrote(2)
         self.committed()
 
@@ -102,13 +103,12 @@ class PostgresWriter(Writer):
         self.pause()
         self.sql(f"INSERT INTO orders (id, val, writer) VALUES ({taken}, '{self.value()}', {self.number})")
         self.wrote(1)
-        self.pause()
         self.commit()
 
     def slow_statement(self) -> None:
-        """Its values are taken when it starts, its first row is written when it has slept."""
-        slept = f"'{self.value()}' || pg_sleep({self.seconds():.3f})::text"
-        self.sql(f"INSERT INTO orders (val, writer) SELECT {slept}, {self.number}")
+        """Its time is taken when it starts, its id before it sleeps, and only then does it write."""
+        slept = f"'{self.value()}/' || {self.stall()}::text"
+        self.sql(f"INSERT INTO orders (val, writer) VALUES ({slept}, {self.number})")
         self.wrote(1)
         self.committed()
 
@@ -116,6 +116,7 @@ class PostgresWriter(Writer):
 class MariadbWriter(Writer):
     db: pymysql.Connection[Any]
     now = "current_timestamp(6)"
+    sleep = "sleep({:.3f})"
 
     def connect(self) -> None:
         url = urlsplit(self.url)
@@ -174,7 +175,7 @@ class MariadbWriter(Writer):
         self._decide(name)
 
     def _decide(self, name: str) -> None:
-        kept = self.rng.random() < 0.8
+        kept = self.rng.random() < self.stage.kept
         self.sql(f"XA {'COMMIT' if kept else 'ROLLBACK'} {name}")
         if not kept:
             self._open = 0
@@ -193,14 +194,14 @@ class MariadbWriter(Writer):
 
     def slow_rows(self) -> None:
         """One time for all of them, one id after the other."""
-        slept = f"concat('{self.value()}/', seq, sleep({self.seconds() / 6:.3f}))"
+        slept = f"concat('{self.value()}/', seq, {self.stall()})"
         self.sql(f"INSERT INTO orders (val, writer) SELECT {slept}, {self.number} FROM seq_1_to_3")
         self.wrote(3)
         self.committed()
 
     def slow_statement(self) -> None:
         """Its time is taken when it starts; InnoDB hears of it when it has slept."""
-        slept = f"concat('{self.value()}/', sleep({self.seconds():.3f}))"
+        slept = f"concat('{self.value()}/', {self.stall()})"
         self.sql(f"INSERT INTO orders (val, writer) VALUES ({slept}, {self.number})")
         self.wrote(1)
         self.committed()

@@ -25,11 +25,20 @@ class Stage:
         self.updates = updates
         self.backwards = backwards
         """Updates of anybody's rows: an older transaction may then put its older time over a younger one's."""
+        self.kept = 0.8
+        """The share of prepared transactions that are committed in the end."""
         self.stop = threading.Event()
         self.held = threading.Event()
         """A transaction was open across whole runs, and has committed."""
         self._runs = 0
         self._turn = threading.Condition()
+
+    def wait(self, seconds: float) -> None:
+        """Ends with the race."""
+        self.stop.wait(seconds)
+
+    def stall(self, sleep: str) -> str:
+        return sleep
 
     def run_ended(self) -> None:
         with self._turn:
@@ -57,6 +66,10 @@ class Writer(threading.Thread, ABC):
 
     now = "now()"
     """What an application writes into a modified-at column."""
+    sleep = ""
+    """A function of the database, with a place for the seconds."""
+    label = ""
+    """Begins the values that this writer writes."""
 
     def __init__(self, number: int, url: str, stage: Stage) -> None:
         super().__init__(name=f"writer {number}", daemon=True)
@@ -135,15 +148,19 @@ class Writer(threading.Thread, ABC):
     # -- words ----------------------------------------------------------------------------------------------------
 
     def pause(self) -> None:
-        """Mostly short; now and then as long as the race allows. Ends with the race."""
-        self.stage.stop.wait(self.seconds())
+        """Mostly short; now and then as long as the race allows."""
+        self.stage.wait(self._seconds())
 
-    def seconds(self) -> float:
+    def stall(self) -> str:
+        """The same inside a statement, as SQL."""
+        return self.stage.stall(self.sleep.format(self._seconds()))
+
+    def _seconds(self) -> float:
         return self.stage.pause * self.rng.random() ** 2
 
     def value(self) -> str:
         self._values += 1
-        return f"{self.number}-{self._values}"
+        return f"{self.label}{self.number}-{self._values}"
 
     def insert(self, rows: int = 1, into: str = "orders") -> None:
         values = ", ".join(f"('{self.value()}', {self.number})" for _ in range(rows))
@@ -170,7 +187,7 @@ class Writer(threading.Thread, ABC):
     # -- what any database can do ---------------------------------------------------------------------------------
 
     def hold(self) -> None:
-        """Overtaken for certain: another session commits a higher value and whole runs see it before this one commits."""
+        """Overtaken for certain: another session commits a higher value and whole runs see it, before this one ends."""
         self.begin()
         self.insert()
         other = type(self)(self.number, self.url, self.stage)
@@ -204,7 +221,6 @@ class Writer(threading.Thread, ABC):
         self.sql("SELECT current_timestamp")
         self.pause()
         self.insert()
-        self.pause()
         self.commit()
 
     def idle(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ By = Literal["timestamp", "sequence"]
 Mode = Literal["upsert", "append"]
 WORLDS: tuple[tuple[By, Mode], ...] = tuple(product(("timestamp", "sequence"), ("upsert", "append")))
 COLUMN = {"timestamp": "updated_at", "sequence": "id"}
-WRITERS = {"postgres": PostgresWriter, "mariadb": MariadbWriter}
+WRITERS: dict[str, Callable[[int, str, Stage], Writer]] = {"postgres": PostgresWriter, "mariadb": MariadbWriter}
 CLOCK = {"postgres": "SELECT clock_timestamp()", "mariadb": "SELECT utc_timestamp(6)"}
 PREPARED = {
     "postgres": "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()",

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 from tests.lab import Lab, ok
 from tests.races import NO_LOOK, WORLDS, By, Difference, Mode, Race, RaceLab, compare
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-@pytest.fixture(params=["postgres", "mariadb"])
-def race_lab(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> RaceLab:
-    url = request.getfixturevalue({"postgres": "pg_db", "mariadb": "my_db"}[request.param])
-    return RaceLab(tmp_path / "project", request.param, url, spark)
 
 
 @pytest.fixture
