@@ -49,9 +49,9 @@ class RaceLab(Lab):
         for statement in TABLES[self.kind]:
             self.execute(statement)
 
-    def declare(self, by: By, mode: Mode, option: str, **changes: str) -> None:
+    def declare(self, by: By, mode: Mode, option: str, batch_rows: int = 100_000) -> None:
         change = f"{{by: {by}, column: {COLUMN[by]}{option}}}"
-        self.write(mode=mode, batch_rows=100_000, change=change, **changes)
+        self.write(mode=mode, batch_rows=batch_rows, change=change)
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         """In a session of its own."""
@@ -138,7 +138,7 @@ class Race:
                 self._observe(ok(project.run("orders")))
                 stage.run_ended()
                 raise_failures(writers)
-        self._settle(project)
+        self.settle(project)
         project.close()
         found = compare(self.lab.source_rows(), self.lab.target_rows())
         written, conflicts = sum(w.written for w in writers), sum(w.conflicts for w in writers)
@@ -168,7 +168,8 @@ class Race:
             assert isinstance(mark, datetime)
             self.lags.append((self.lab.clock() - mark).total_seconds())
 
-    def _settle(self, project: Project) -> None:
+    def settle(self, project: Project) -> None:
+        """Runs until nothing is new and nothing waits."""
         for _ in range(MOST_RUNS_AFTER):
             result = ok(project.run("orders"))
             self.runs += 1
