@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pymysql
 from tests.races import LOOK, By, Difference, Mode, Race, RaceLab, compare
-from tests.services import PostgresServer, run_cli, wait_for
+from tests.services import PostgresServer, end_with_parent, run_cli, wait_for
 
 ROWS_BEFORE = 9000
 SLICE = 1500
@@ -99,6 +99,7 @@ class Storm:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=end_with_parent,
             )
         try:
             if not early:
