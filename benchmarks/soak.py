@@ -1,10 +1,11 @@
-"""The long forms: many rounds of random changes and random crashes, compared row by row after each.
+"""The long forms: many rounds of random changes, writers and crashes, compared row by row after each.
 
-    python benchmarks/soak.py [--rounds 40] [--seed N] [--fresh]
+    python benchmarks/soak.py [--rounds 40] [--races 60] [--kills 100] [--seed N] [--fresh]
 
-Resumable: what is done is kept in .soak/progress.json, and docs/soak.md is written from it after each round. Each round
+Resumable: what is done is kept in .soak/progress.json, and docs/soak.md is written from it after each round. A round
 changes the source, kills a run or a backfill of the command line at a random step (or in the middle of its load), runs
-once more, fills a random range again now and then, and compares every row and every window.
+once more, fills a random range again now and then, and compares every row and every window. Races and storms are in
+soak_races.py.
 """
 
 from __future__ import annotations
@@ -18,12 +19,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.soak_page import page  # noqa: E402
+from benchmarks.soak_races import Ground, is_clean, race_round, storm_round  # noqa: E402
 from tests.faults.test_kill import assert_each_window_once  # noqa: E402
 from tests.lab import Kind, Lab, ok  # noqa: E402
 from tests.mariadb import MariadbServer  # noqa: E402
@@ -101,27 +107,33 @@ def one_round(lab: Lab, mode: str, seed: int) -> dict[str, Any]:
     return {**told, "killed": killed, "rows": written}
 
 
-def write_page(done: list[dict[str, Any]], commit: str, seconds: float) -> None:
-    lines = [
-        "# Soak",
-        "",
-        f"Written by `make soak` at commit {commit} after {seconds / 60:.0f} minutes of rounds.",
-        "",
-        "| source | mode | rounds | killed | rows written | rows missing, stale or doubled |",
-        "|---|---|---|---|---|---|",
-    ]
-    for source, mode in WORLDS:
-        mine = [r for r in done if (r["source"], r["mode"]) == (source, mode)]
-        killed, rows = sum(r["killed"] for r in mine), sum(r["rows"] for r in mine)
-        lines.append(f"| {source} | {mode} | {len(mine)} | {killed} | {rows:,} | 0 |")
-    lines += [
-        "",
-        "To Delta. Each round changes the source, kills a run or a backfill of the command line at a random step (half",
-        "of them in the middle of a load), runs once more, now and then fills everything again, and compares every row",
-        "and every window; a difference ends the soak. Steps that a run never reached leave it alive: those rounds",
-        "count as rounds, not as kills.",
-    ]
-    PAGE.write_text("\n".join(lines) + "\n")
+@dataclass
+class Soak:
+    """What is done so far, kept after each round."""
+
+    progress: dict[str, Any]
+    commit: str
+
+    @classmethod
+    def resumed(cls) -> Soak:
+        PROGRESS.parent.mkdir(exist_ok=True)
+        kept = json.loads(PROGRESS.read_text()) if PROGRESS.exists() else {}
+        said = ["git", "rev-parse", "--short", "HEAD"]
+        commit = subprocess.run(said, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        return cls({"rounds": [], "races": [], "storms": [], "seconds": 0.0} | kept, commit)
+
+    def go_on(self, part: str, enough: Callable[[list[dict[str, Any]]], bool], one: Callable[[int], Any]) -> None:
+        done = self.progress[part]
+        while not enough(done):
+            began = time.monotonic()
+            told = one(len(done))
+            done.append(told)
+            self.progress["seconds"] += time.monotonic() - began
+            print(f"{part} {len(done)}: {told}", flush=True)
+            PROGRESS.write_text(json.dumps(self.progress))
+            PAGE.write_text(page(self.progress, self.commit))
+            if part != "rounds" and not is_clean(told):
+                raise SystemExit(f"a difference: {told}")
 
 
 def main() -> None:
@@ -129,28 +141,41 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=40, help="for each source and mode")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--fresh", action="store_true", help="forget what was done")
+    parser.add_argument("--races", type=int, default=60, help="for each source")
+    parser.add_argument("--race-seconds", type=float, default=10, help="how long the writers of a race write")
+    parser.add_argument("--kills", type=int, default=100, help="that storms have to survive, in all")
     options = parser.parse_args()
     if options.fresh:
         shutil.rmtree(PROGRESS.parent, ignore_errors=True)
-    PROGRESS.parent.mkdir(exist_ok=True)
-    progress = json.loads(PROGRESS.read_text()) if PROGRESS.exists() else {"rounds": [], "seconds": 0.0}
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
-    with PostgresServer() as postgres, MariadbServer() as mariadb, tempfile.TemporaryDirectory() as scratch:
-        needs = ["delta", "postgres", "mysql"]
-        spark = open_session(SparkSpec(), needs=needs, log_file=Path(scratch, "spark.log"))
-        servers = {"postgres": postgres, "mariadb": mariadb}
-        labs = [Lab(Path(scratch, f"{k}-{m}"), k, servers[k].create_database(), spark) for k, m in WORLDS]
-        while (number := len(progress["rounds"])) < len(WORLDS) * options.rounds:
-            which, began = number % len(WORLDS), time.monotonic()
-            done = one_round(labs[which], WORLDS[which][1], options.seed * 1_000_003 + number)
-            progress["rounds"].append(done)
-            progress["seconds"] += time.monotonic() - began
-            print(f"{number + 1}: {done}", flush=True)
-            PROGRESS.write_text(json.dumps(progress))
-            write_page(progress["rounds"], commit, progress["seconds"])
-        stop_session(spark)
+    with ExitStack() as stack:
+        postgres, store = stack.enter_context(PostgresServer()), stack.enter_context(PostgresServer())
+        mariadb = stack.enter_context(MariadbServer())
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        spark = open_session(SparkSpec(), needs=["delta", "postgres", "mysql"], log_file=scratch / "spark.log")
+        stack.callback(stop_session, spark)
+        ground = Ground({"postgres": postgres, "mariadb": mariadb}, store, scratch, spark)
+        soak_all(Soak.resumed(), ground, options)
+
+
+def soak_all(soak: Soak, ground: Ground, options: argparse.Namespace) -> None:
+    labs = [Lab(ground.scratch / f"{k}-{m}", k, ground.servers[k].create_database(), ground.spark) for k, m in WORLDS]
+    seed = options.seed * 1_000_003
+
+    def crash(number: int) -> dict[str, Any]:
+        which = number % len(WORLDS)
+        return one_round(labs[which], WORLDS[which][1], seed + number)
+
+    soak.go_on("rounds", lambda done: len(done) >= len(WORLDS) * options.rounds, crash)
+    soak.go_on(
+        "races",
+        lambda done: len(done) >= len(ground.servers) * options.races,
+        lambda number: race_round(ground, number, seed + number, options.race_seconds),
+    )
+    soak.go_on(
+        "storms",
+        lambda done: sum(r["kills"] for r in done) >= options.kills,
+        lambda number: storm_round(ground, number, seed + number),
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.races import RaceLab
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SERVERS = {"postgresql": "postgres", "mysql": "mariadb"}
 
@@ -22,3 +28,9 @@ def state_url(request: pytest.FixtureRequest) -> Callable[[str], str]:
         return {"sqlite": "sqlite:///state.db", "file": "file:state.json", "env": "env:FLOODMARK_STATE"}[kind]
 
     return url
+
+
+@pytest.fixture(params=["postgres", "mariadb"])
+def race_lab(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> RaceLab:
+    url = request.getfixturevalue({"postgres": "pg_db", "mariadb": "my_db"}[request.param])
+    return RaceLab(tmp_path / "project", request.param, url, spark)

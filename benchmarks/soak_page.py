@@ -1,0 +1,93 @@
+"""docs/soak.md, from what the rounds told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+Told = dict[str, Any]
+
+
+def page(progress: dict[str, Any], commit: str) -> str:
+    """The parts that have a round to tell of."""
+    lines = ["# Soak", ""]
+    lines.append(f"Written by `make soak` at commit {commit} after {progress['seconds'] / 60:.0f} minutes of rounds.")
+    if progress["rounds"]:
+        lines += ["", "## Crashes", "", *_crashes(progress["rounds"])]
+    if progress["races"]:
+        lines += ["", "## Races", "", *_races(progress["races"])]
+    if progress["storms"]:
+        lines += ["", "## Storms", "", *_storms(progress["storms"])]
+    return "\n".join(lines) + "\n"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    body = [f"| {' | '.join(map(str, row))} |" for row in rows]
+    return [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads), *body]
+
+
+def _crashes(done: list[Told]) -> list[str]:
+    rows = []
+    for world, mine in _by(done, "source", "mode"):
+        rows.append((*world, len(mine), _sum(mine, "killed"), f"{_sum(mine, 'rows'):,}", 0))
+    return [
+        *_table(["source", "mode", "rounds", "killed", "rows written", "rows missing, stale or doubled"], rows),
+        "",
+        "To Delta. Each round changes the source, kills a run or a backfill of the command line at a random step (half",
+        "of them in the middle of a load), runs once more, now and then fills everything again, and compares every row",
+        "and every window; a difference ends the soak. Steps that a run never reached leave it alive: those rounds",
+        "count as rounds, not as kills.",
+    ]
+
+
+def _races(done: list[Told]) -> list[str]:
+    rows = []
+    for world, mine in _by(done, "source", "by", "mode"):
+        control = [r for r in mine if "blind lost" in r]
+        blind = f"{_sum(control, 'blind lost'):,} of {_sum(control, 'blind rows'):,}" if control else "not tried"
+        counts = (len(mine), _sum(mine, "runs"), f"{_sum(mine, 'rows'):,}", _sum(mine, "lost"), _wrong(mine), blind)
+        rows.append((*world, *counts, *_lag(mine)))
+    heads = ["source", "cursor", "mode", "rounds", "runs", "rows written", "lost", "doubled or invented"]
+    heads += ["lost without the look", "mark behind now, median", "worst"]
+    return [
+        *_table(heads, rows),
+        "",
+        "Six sessions write all the time: rows one by one and in bulk, transactions that stay open, savepoints,",
+        "rollbacks, prepared and XA transactions, copies, scripts, readers that hold a snapshot; the pipeline runs",
+        "again and again beside them. Then every row is compared. One race in ten is run once more without the look",
+        "and without a delay. The mark waits for the oldest open transaction, and in each race one is held open",
+        "across whole runs: the worst distance is how long those took.",
+    ]
+
+
+def _storms(done: list[Told]) -> list[str]:
+    rows = []
+    for world, mine in _by(done, "source", "by", "mode"):
+        struck = (_sum(mine, "kills"), _sum(mine, "cuts"), _sum(mine, "restarts"))
+        rows.append((*world, len(mine), *struck, f"{_sum(mine, 'rows'):,}", _sum(mine, "lost") + _wrong(mine)))
+    heads = ["source", "cursor", "mode", "storms", "kills survived", "sessions cut", "restarts of the state's server"]
+    return [
+        *_table([*heads, "rows written", "rows missing, stale or doubled"], rows),
+        "",
+        "The same writers, while runs of the command line are killed together with their JVM. Afterwards ordinary runs",
+        "have to make it good, with no repair by hand.",
+    ]
+
+
+def _by(done: list[Told], *keys: str) -> list[tuple[tuple[str, ...], list[Told]]]:
+    worlds = sorted({tuple(r[key] for key in keys) for r in done})
+    return [(world, [r for r in done if tuple(r[key] for key in keys) == world]) for world in worlds]
+
+
+def _sum(done: list[Told], key: str) -> int:
+    return sum(r[key] for r in done)
+
+
+def _wrong(done: list[Told]) -> int:
+    return _sum(done, "doubled") + _sum(done, "ghosts")
+
+
+def _lag(done: list[Told]) -> tuple[str, str]:
+    lags = [lag for r in done for lag in r["lags"]]
+    return (f"{median(lags):.1f} s", f"{max(lags):.1f} s") if lags else ("", "")
