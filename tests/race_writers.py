@@ -19,12 +19,11 @@ RUNS_HELD = 2
 class Stage:
     """What the writers of one race share: when to stop, how long to pause, and how many runs have ended."""
 
-    def __init__(self, seed: int, *, pause: float, updates: bool = False, backwards: bool = False) -> None:
+    def __init__(self, seed: int, *, pause: float, updates: bool = False) -> None:
         self.seed = seed
         self.pause = pause
         self.updates = updates
-        self.backwards = backwards
-        """Updates of anybody's rows: an older transaction may then put its older time over a younger one's."""
+        """Of anybody's rows: an older transaction may then put its older time over a younger one's."""
         self.kept = 0.8
         """The share of prepared transactions that are committed in the end."""
         self.stop = threading.Event()
@@ -268,10 +267,9 @@ class Writer(threading.Thread, ABC):
 
     def _some_ids(self) -> list[int]:
         """Half of them among the first few, where writers meet."""
-        whose = "" if self.stage.backwards else f"WHERE writer = {self.number}"
         count = self.rng.randint(1, 4)
         first = self.rng.random() < 0.5
-        rows = self.sql(f"SELECT id FROM orders {whose} ORDER BY id LIMIT {12 if first else 1000}")
+        rows = self.sql(f"SELECT id FROM orders ORDER BY id LIMIT {12 if first else 1000}")
         return sorted(self.rng.choice(rows)[0] for _ in range(count)) if rows else []
 
     def _update(self, ids: Sequence[int]) -> None:

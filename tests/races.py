@@ -21,11 +21,8 @@ from floodmark.project import Project
 
 LOOK = ""
 """As users have it: the source is asked who may still write."""
-NO_LOOK = ", delay: 0s"
+NO_LOOK = ", fence: off, delay: 0s"
 """Only the highest visible value counts, as in a pipeline written by hand."""
-
-BACKWARDS = False
-"""An upsert refuses a row whose time is older than the one it has, though it may be what the source says now."""
 
 By = Literal["timestamp", "sequence"]
 Mode = Literal["upsert", "append"]
@@ -124,7 +121,6 @@ class Race:
     seconds: float = 6
     pause: float = 1.5
     writers: int = 6
-    backwards: bool = BACKWARDS
     lags: list[float] = field(default_factory=list)
     runs: int = 0
 
@@ -148,7 +144,7 @@ class Race:
     def writing(self) -> Iterator[tuple[Stage, list[Writer]]]:
         """Writers at work for the block; after it, all of their transactions have ended."""
         updates = (self.by, self.mode) == ("timestamp", "upsert")
-        stage = Stage(self.seed, pause=self.pause, updates=updates, backwards=self.backwards)
+        stage = Stage(self.seed, pause=self.pause, updates=updates)
         writers: list[Writer] = [WRITERS[self.lab.kind](n, self.lab.url, stage) for n in range(self.writers)]
         for writer in writers:
             writer.start()

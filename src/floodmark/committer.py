@@ -14,6 +14,7 @@ from floodmark.model.ledger import Intent, PipelineState, begin, settle
 from floodmark.model.outcome import Head, Landed, Load
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Cursor
+from floodmark.model.window import MAIN
 from floodmark.ports import StateStore, Target
 from floodmark.retries import retrying, sounds_transient
 
@@ -66,7 +67,9 @@ class Committer:
         fallback = None if cursor is None or cursor.fallback is None else cursor.fallback.name
         only_new = target.mode == "append" and self.spec.includes_nulls and not intent.replaces
         head = self._head(state, intent, epoch)
-        return Load(intent, head, target.mode, target.keys, names, zone, fallback, only_new)
+        # Not while a reset reads old stretches again: there an older row must not overwrite a newer one.
+        later_wins = intent.lane == MAIN and state.reached is None
+        return Load(intent, head, target.mode, target.keys, names, zone, fallback, later_wins, only_new)
 
     def _after_failure(self, intent: Intent, error: Exception) -> Landed:
         """The error may have come after the commit. Only the history knows; where it can't be read, nobody does."""

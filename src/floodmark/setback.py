@@ -56,7 +56,8 @@ def set_back(
             f"  floodmark run {spec.name} --full-refresh   load everything again",
         )
     tell(f"{trouble}: read again from {to or 'the beginning'}")
-    return reset(state, to)
+    # The new server has the last word, also where it holds an older row than the one that was lost with the old one.
+    return reset(state, to).but(reached=None)
 
 
 def check_not_fallen(spec: PipelineSpec, state: PipelineState, look: Look, table: TableInfo) -> None:

@@ -40,7 +40,6 @@ def test_a_difference_of_each_kind_is_found() -> None:
     assert compare(source, target) == Difference(missing=1, stale=2, doubled=1, ghosts=1)
 
 
-@pytest.mark.xfail(strict=True, reason="the higher cursor wins, also where the source itself went back")
 def test_an_older_transaction_that_updates_last_has_the_last_word(pg_lab: Lab) -> None:
     """`now()` is when a transaction began, so the last of two updates may well carry the earlier time."""
     pg_lab.execute("INSERT INTO orders VALUES (1, 'first', now())")

@@ -100,7 +100,8 @@ def _text(value: str) -> str:
 
 def merge(path: str, batch: str, schema: StructType, load: Load) -> str:
     """The higher cursor wins; at equal cursors the later read does, if it says anything new: rows that were read again
-    only because they lie above the mark are neither rewritten nor counted. So does a row that has no cursor value."""
+    only because they lie above the mark are neither rewritten nor counted. So does a row that has no cursor value. Above
+    the mark the later read always wins: of two updates the last to commit may carry the earlier time."""
     names, keys, cursor = [f.name for f in schema.fields], load.keys, load.cursor
     on = " AND ".join(f"t.{spark_name(k)} = s.{spark_name(k)}" for k in keys)
     values_of = {n: "'update'" if n == OP else f"s.{spark_name(n)}" for n in names}
@@ -108,7 +109,7 @@ def merge(path: str, batch: str, schema: StructType, load: Load) -> str:
     differs = _differs(schema, keys)
     wins = differs
     # The database's collation orders text, Spark's binary order may differ: there the later read simply wins.
-    if cursor and not any(_is_text(schema[c].dataType) for c in cursor):
+    if cursor and not load.later_wins and not any(_is_text(schema[c].dataType) for c in cursor):
         ours, theirs = ", ".join(_ordered(load, "s.")), ", ".join(_ordered(load, "t."))
         later = f"struct({ours}) <=> struct({theirs}) OR {_ordered(load, 's.')[0]} IS NULL"
         wins = f"struct({ours}) > struct({theirs}) OR (({later}) AND ({differs}))"
