@@ -106,7 +106,7 @@ class Load:
     fallback: str | None = None
     """The column that stands in where the first one of the cursor is NULL."""
     later_wins: bool = False
-    """What the table holds of this stretch was loaded ahead of proof: the source's last word counts, whatever its cursor."""
+    """What the table holds of this stretch was loaded ahead of proof: the source's last word counts."""
     only_new: bool = False
     """An append that leaves out rows whose keys are there already."""
 

@@ -100,7 +100,7 @@ def _text(value: str) -> str:
 
 def merge(path: str, batch: str, schema: StructType, load: Load) -> str:
     """The higher cursor wins; at equal cursors the later read does, if it says anything new: rows that were read again
-    only because they lie above the mark are neither rewritten nor counted. So does a row that has no cursor value. Above
+    only because they lie above the mark are neither rewritten nor counted. So does a row without a cursor value. Above
     the mark the later read always wins: of two updates the last to commit may carry the earlier time."""
     names, keys, cursor = [f.name for f in schema.fields], load.keys, load.cursor
     on = " AND ".join(f"t.{spark_name(k)} = s.{spark_name(k)}" for k in keys)
