@@ -253,6 +253,10 @@ def test_a_table_fed_by_logical_replication_is_never_fenced(world: Lab, postgres
             guarantee = world.project(mode="append", change=BY_TIME).plan("orders").guarantee
             assert guarantee.name == "delayed"
             assert "fed by logical replication" in guarantee.reason
+            world.url = origin
+            plan = world.project(mode="append", change=BY_TIME).plan("orders")
+            assert plan.guarantee.name == "fenced"
+            assert plan.pending is None, "who sends the log is at one query for ever, and writes nothing"
         finally:
             here.execute(f"DROP SUBSCRIPTION {slot}".encode())
     postgres.drop_database(origin)

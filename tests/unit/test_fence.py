@@ -50,7 +50,7 @@ def ask(
         wait=timedelta(milliseconds=1) if len(listings) == 1 else timedelta(seconds=5),
         pending=pending,
     )
-    return fence.bound(request, NOW, Position.before(100))
+    return fence.bound(request, NOW, lambda: Position.before(100))
 
 
 def waits_for(*names: str, taken: datetime = NOW, bound: int = 50) -> PendingLook:

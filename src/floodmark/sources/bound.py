@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -12,6 +13,9 @@ from floodmark.model.position import Position
 from floodmark.model.table import Cursor
 from floodmark.ports import LookRequest
 from floodmark.sources.sql import utc_time
+
+Top = Callable[[], Position | None]
+"""The cut beyond the highest value that is visible now. Looked up only by who needs it."""
 
 QUARTER = timedelta(minutes=15)
 """Clocks are set back at full quarters of an hour."""
@@ -49,13 +53,12 @@ def delayed(delay: timedelta, reason: str, fix: str = "") -> Guarantee:
     return Guarantee("delayed" if delay else "none", show_duration(delay) if delay else "", reason, fix)
 
 
-def delayed_bound(
-    request: LookRequest, clock: datetime, highest: Position | None
-) -> tuple[Position | None, PendingLook | None]:
+def delayed_bound(request: LookRequest, clock: datetime, top: Top) -> tuple[Position | None, PendingLook | None]:
     """Without sight of the writers: what is older than the safety delay counts as final. A timestamp tells its age;
     for a sequence the look itself has to grow old, so it stays pending until then."""
     if request.cursor.leading.kind == "timestamp":
         return later_of(request.after, clock_bound(request.cursor, clock - request.delay)), None
+    highest = top()
     if not request.delay:
         return later_of(request.after, highest), None
     pending = request.pending

@@ -19,7 +19,7 @@ from floodmark.model.ledger import PendingLook
 from floodmark.model.plan import Guarantee
 from floodmark.model.position import Position
 from floodmark.ports import LookRequest
-from floodmark.sources.bound import clock_bound, delayed_bound, earlier_of, later_of
+from floodmark.sources.bound import Top, clock_bound, delayed_bound, earlier_of, later_of
 
 MARGIN = timedelta(seconds=1)
 """A transaction's start is published a moment after it is taken."""
@@ -69,16 +69,14 @@ class Fence:
         name = "delayed" if delay else "none"
         return Guarantee(name, show_duration(delay) if delay else "", first.reason + more, first.fix)  # type: ignore[arg-type]
 
-    def bound(
-        self, request: LookRequest, clock: datetime, top: Position | None
-    ) -> tuple[Position | None, PendingLook | None]:
-        """How far the mark may move, and what stays to be proven. `top` is the cut beyond the highest visible value.
-        Where something speaks against the proof, the safety delay is kept as well."""
+    def bound(self, request: LookRequest, clock: datetime, top: Top) -> tuple[Position | None, PendingLook | None]:
+        """How far the mark may move, and what stays to be proven. Where something speaks against the proof, the safety
+        delay is kept as well."""
         if self.list_writers is None:
             return delayed_bound(request, clock, top)
         delay = request.delay if self.caveats else timedelta(0)
         if request.cursor.leading.kind != "timestamp":
-            return self._prove(request, clock, top, delay)
+            return self._prove(request, clock, top(), delay)
         limit, pending = self._prove(request, clock, clock_bound(request.cursor, clock - MARGIN), timedelta(0))
         if delay:
             limit = earlier_of(limit, clock_bound(request.cursor, clock - delay))

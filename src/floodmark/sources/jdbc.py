@@ -143,7 +143,7 @@ class JdbcSource(SqlSource):
         probe = self._probe(cursor)
         clock = self._clock()
         guarantee = delayed(request.delay, "open transactions can't be seen through JDBC")
-        return probe.look(request, clock, lambda highest: delayed_bound(request, clock, highest), guarantee)
+        return probe.look(request, clock, lambda top: delayed_bound(request, clock, top), guarantee)
 
     def _clock(self) -> datetime:
         """The database's own, told beside any row of the table, since the standard knows no other way; without a row

@@ -9,15 +9,15 @@ from datetime import datetime
 
 from floodmark.model.ledger import Ahead, PendingLook, ServerSeen
 from floodmark.model.plan import Guarantee, Look
-from floodmark.model.position import Position
+from floodmark.model.position import Position, Scalar
 from floodmark.ports import LookRequest
-from floodmark.sources.bound import earlier_of, lookback_bound
+from floodmark.sources.bound import Top, earlier_of, lookback_bound
 from floodmark.sources.sql import CursorSql, Fetch
 
 MOST_TIES = 10_000
 """Rows on the highest cursor value that are looked at again on each run; more of them would make quiet runs dear."""
 
-Bound = Callable[[Position | None], tuple[Position | None, PendingLook | None]]
+Bound = Callable[[Top], tuple[Position | None, PendingLook | None]]
 """From the cut beyond the highest visible value: how far the mark may move, and what stays to be proven."""
 
 View = Callable[[], AbstractContextManager[object]]
@@ -45,14 +45,14 @@ class Probe:
     ) -> Look:
         """The bound first, and whoever has to end before it holds; only then the rows, all in one view. What these
         writers left behind is in it, so a mark that moves to the bound has seen everything below."""
-        limit, pending = bound(self._top(request))
+        limit, pending = bound(lambda: self._top(request))
         with self.view():
             top = self._top(request)
             values = None if limit is None else self.fetch(self.sql.highest(request.after, limit))
             settled = request.after if values is None else Position.after(*values)
             # Held back by the lookback: what lies above is read again.
             back = lookback_bound(request, clock, top)
-            proven = self._mark(request, limit if back is None else earlier_of(limit, back))
+            proven = self._mark(request, limit, values) if back is None else self._held_back(request, limit, back)
             edge = None if request.ahead_of_proof else settled
             rows = 0 if top is None else self.number(self.sql.count(request.after, None))
             return Look(
@@ -83,11 +83,15 @@ class Probe:
         values = None if request.after is None else self.fetch(self.sql.highest(None, None))
         return None if values is None or Position.after(*values) == request.after else Position.before(*values)
 
-    def _mark(self, request: LookRequest, limit: Position | None) -> Position | None:
+    def _held_back(self, request: LookRequest, limit: Position | None, back: Position) -> Position | None:
+        lower = earlier_of(limit, back)
+        values = None if lower is None else self.fetch(self.sql.highest(request.after, lower))
+        return self._mark(request, lower, values)
+
+    def _mark(self, request: LookRequest, limit: Position | None, values: tuple[Scalar, ...] | None) -> Position | None:
         """The mark moves no further than the rows below the bound do: a value that an application fills in late, from
         its own clock, is then still found. Where rows may be read twice it stays *at* the highest of them rather than
         beyond it, for a row that changes again within the same tick."""
-        values = None if limit is None else self.fetch(self.sql.highest(request.after, limit))
         if values is None:
             return request.after
         if not request.rereads:

@@ -166,6 +166,7 @@ class MysqlSource(SqlSource):
         if not self._may_list():
             return Fence(None, (replace(NO_PROCESS, fix=self._process_grant),))
         caveats = [*mysql_fence.server_caveats(self._rows)]
+        caveats += mysql_fence.engine_caveats(self._rows, self._relation.table)
         if request.cursor.leading.kind == "timestamp":
             caveats += mysql_fence.zone_caveats(request.cursor)
         elif request.fence == "auto":

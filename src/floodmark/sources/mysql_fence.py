@@ -24,6 +24,7 @@ Rows = Callable[[str], list[tuple[Any, ...]]]
 Connect = Callable[[], "pymysql.Connection[Any]"]
 
 IDLE = {"Sleep", "Daemon", "Binlog Dump", "Binlog Dump GTID"}
+KNOWN_ENGINES = {"innodb", "myisam", "aria", "memory", "csv", "archive"}
 DENIED = {1227, 1142, 1044, 1045}
 
 _MARK = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
@@ -96,6 +97,18 @@ def server_caveats(rows: Rows) -> Iterator[Caveat]:
     commands = {str(row[4]) for row in rows("SHOW PROCESSLIST")}
     if any(command.startswith(("Slave", "Replica")) for command in commands):
         yield Caveat("this is a replica, where open transactions of the primary can't be seen", "read the primary")
+
+
+def engine_caveats(rows: Rows, table: str | None) -> Iterator[Caveat]:
+    """Transactions of other engines are in no list; those without any have committed when their statement ends."""
+    name = None if table is None else table.rpartition("`.`")[2].strip("`").replace("``", "`")
+    schema = f" FROM {table[: -len(f'.`{name}`')]}" if table is not None and "`.`" in table else ""
+    if name is None:
+        return
+    literal = name.replace("'", "''")
+    for row in rows(f"SHOW TABLE STATUS{schema} WHERE Name = '{literal}'"):
+        if row[1] is not None and row[1].lower() not in KNOWN_ENGINES:
+            yield Caveat(f"{name} is a table of {row[1]}, whose transactions can't be listed")
 
 
 def zone_caveats(cursor: Cursor) -> Iterator[Caveat]:

@@ -27,10 +27,12 @@ ours AS MATERIALIZED (
   WHERE locktype = 'advisory' AND classid = {READER[0]} AND objid = {READER[1]} AND granted
 )"""
 
-# Sessions without a user are autovacuum's and the server's own: they write no rows.
+# Sessions without a user are autovacuum's and the server's own: they write no rows. Those that send the log to replicas
+# are at one query for ever.
 _TRANSACTIONS = f"""
 WITH {_OURS}, sessions AS MATERIALIZED (
   SELECT s.pid, s.state, s.query_start, s.datid, s.usesysid, s.query FROM pg_stat_activity s
+  WHERE s.backend_type IS DISTINCT FROM 'walsender'
 ), here AS (
   SELECT oid FROM pg_database WHERE datname = current_database()
 )

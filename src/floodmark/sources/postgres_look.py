@@ -13,6 +13,7 @@ from floodmark.model.ledger import PendingLook
 from floodmark.model.plan import Guarantee
 from floodmark.model.position import Position
 from floodmark.ports import LookRequest
+from floodmark.sources.bound import Top
 from floodmark.sources.fence import OFF, STEP, Caveat, Fence
 from floodmark.sources.postgres_fence import Rows, holders, open_transactions, unseen
 from floodmark.sources.postgres_server import Origins, PostgresServer, ask, origins, sequence_caveats
@@ -85,7 +86,7 @@ class Fenced:
     fence: Fence
     replay: Replay | None = None
 
-    def bound(self, request: LookRequest, top: Position | None) -> tuple[Position | None, PendingLook | None]:
+    def bound(self, request: LookRequest, top: Top) -> tuple[Position | None, PendingLook | None]:
         limit, pending = self.fence.bound(request, self.server.clock, top)
         if self.replay is None or limit is None or limit == request.after or self.replay.reached(request.wait):
             return limit, pending

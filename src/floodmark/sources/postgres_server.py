@@ -74,6 +74,8 @@ class Origins:
 
     @property
     def caveats(self) -> Iterator[Caveat]:
+        if not self.tables:
+            yield Caveat("no table can be found behind the query, so who writes to it is not known")
         for name in self.replicated:
             yield Caveat(f"{name} is fed by logical replication, whose rows keep the times of another server")
         for name, kind in self.kinds.items():

@@ -20,7 +20,7 @@ from floodmark.model.position import Position, Scalar
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
 from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
-from floodmark.sources.bound import delayed, delayed_bound, floor_to, later_of
+from floodmark.sources.bound import Top, delayed, delayed_bound, floor_to, later_of
 from floodmark.sources.fence import OFF
 from floodmark.sources.relation import broken_query, check_names, relation_of
 from floodmark.sources.sql import (
@@ -150,14 +150,15 @@ class SqliteSource(SqlSource):
         self._refuse_misfits(cursor, request.after)
         clock, guarantee = self._fence(request)
 
-        def bound(top: Position | None) -> tuple[Position | None, PendingLook | None]:
+        def bound(top: Top) -> tuple[Position | None, PendingLook | None]:
             if guarantee.name != "fenced":
                 return delayed_bound(request, clock or datetime.now(UTC), top)
-            if cursor.leading.kind != "timestamp" or top is None:
-                return later_of(request.after, top), None
+            highest = top()
+            if cursor.leading.kind != "timestamp" or highest is None:
+                return later_of(request.after, highest), None
             # Seconds, whatever the column shows: CURRENT_TIMESTAMP writes whole ones. Whoever holds the lock got it
             # after the last commit, and so writes nothing that is older than what can be seen.
-            newest = clock or top.values[0]
+            newest = clock or highest.values[0]
             assert isinstance(newest, datetime)  # noqa: S101 - of a timestamp
             return later_of(request.after, Position.before(floor_to(newest, timedelta(seconds=1)))), None
 
