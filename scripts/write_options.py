@@ -59,6 +59,11 @@ def page() -> str:
         "",
         "Beside these, `defaults:` takes the keys of a pipeline, `include:` other files, `variables:` values for",
         "`${NAME}`. `${NAME}` and `${NAME:-default}` may stand in any value; `--var NAME=…` wins over the environment.",
+        "",
+        "A pipeline says what it has of its own and takes the rest from `defaults:`, key by key; a list is replaced as",
+        "a whole. So is `change:` where the pipeline names another `by`: a timestamp's `start` or `timezone` means",
+        "nothing to a sequence. Of two keys that exclude each other (`column` and `columns`, `table` and `query`) the",
+        "pipeline's own wins.",
     ]
     for title, options in sections:
         lines += ["", f"## {title}", "", "| option | type | default | what it is |", "|---|---|---|---|"]

@@ -40,9 +40,10 @@ digits you want: `SELECT id, CAST(amount AS decimal(20,4)) AS amount FROM source
 own, which rounds; a [column rule](shaping/columns.md) (`columns: {amount: {cast: "decimal(20,4)"}}`) fails instead.
 
 **In Delta**, moments are `timestamp` and zone-less times `timestamp_ntz`, both in microseconds, in one calendar from
-the first year to the last. Spark and `deltalake`'s `QueryBuilder` read all of them; `to_pyarrow_table`, pandas and
-Python stop at the years 1 and 9999. Intervals, times of day, NULLs without a type and collated text have no place in a
-Delta table: a transform that makes such a column is refused with the cast to use.
+the first year to the last. Spark and `deltalake`'s `QueryBuilder` read all of them (but no table with a column that
+[grew](targets/delta.md)); `to_pyarrow_table`, pandas and Python stop at the years 1 and 9999. Intervals, times of day,
+NULLs without a type and collated text have no place in a Delta table: a transform that makes such a column is refused
+with the cast to use.
 """
 
 

@@ -100,10 +100,11 @@ def test_a_value_that_does_not_fit_fails_by_name_and_nothing_lands(people: Lab) 
         ({"columns": "{vall: drop}"}, 'column "vall" is not in orders'),
         ({"select": "[id, updated_at, nope]"}, 'column "nope" is not in orders'),
         ({"columns": "{updated_at: {hash: sha256}}"}, "the cursor decides which row wins"),
+        ({"columns": "{updated_at: drop}"}, "an upsert can't leave it out"),
+        ({"select": "[id, val]"}, "an upsert can't leave it out"),
         ({"columns": "{id: {mask: all}}"}, "two keys may become one by `mask`"),
         ({"columns": "{val: {rename: id}}"}, "two columns would be called id"),
         ({"columns": "{id: drop}"}, 'column "id" is not in orders'),
-        ({"select": "[id, val]"}, 'column "updated_at", the cursor'),
     ],
 )
 def test_rules_that_would_lose_rows_are_refused(people: Lab, declared: dict[str, str], words: str) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from floodmark import __version__
 from floodmark.cli import backfill, demo, plan, run, state, status, validate
+from floodmark.cli.options import Debug
 from floodmark.cli.session import Session
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def floodmark(
+    ctx: typer.Context,
+    debug: Debug = False,
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
     ] = False,
@@ -45,6 +48,8 @@ def floodmark(
 
     Exit codes: 0 done or nothing new; 1 a run failed; 2 usage or configuration; 3 another runner holds the pipeline.
     """
+    if isinstance(ctx.obj, Session):
+        ctx.obj.debug = debug
 
 
 def main(argv: list[str] | None = None, registry: Registry | None = None) -> int:

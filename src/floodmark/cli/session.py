@@ -34,6 +34,8 @@ class Session:
 
     registry: Registry | None = None
     keeps_projects: bool = False
+    debug: bool = False
+    """Asked for before the command's name."""
     results: list[RunResult] = field(default_factory=list)
     projects: dict[Path, Project] = field(default_factory=dict)
 
@@ -89,7 +91,7 @@ class Call:
 @contextlib.contextmanager
 def calling(ctx: typer.Context, *, json: bool, debug: bool) -> Iterator[Call]:
     session = ctx.obj if isinstance(ctx.obj, Session) else Session()
-    call = Call(session, Output(json=json), ctx.command_path.partition(" ")[2], debug)
+    call = Call(session, Output(json=json), ctx.command_path.partition(" ")[2], debug or session.debug)
     with call.out.kept_clean():
         try:
             with _answering(call):

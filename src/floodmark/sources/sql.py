@@ -41,9 +41,10 @@ def split_name(name: str, declared_at: Place | None = None) -> list[str]:
 
 def unknown_table(name: str, where: str, names: Sequence[str], declared_at: Place | None) -> ConfigError:
     """Says what exists instead; a table may be misspelt with or without its schema."""
-    by_short = {known.rpartition(".")[2]: known for known in names}
-    short = get_close_matches(name.rpartition(".")[2], by_short, n=1)
-    close = get_close_matches(name, names, n=1) or [by_short[found] for found in short]
+    # By the table's own name: two that share nothing but a long schema would pass for alike.
+    short = {known: known.rpartition(".")[2] for known in names}
+    near = get_close_matches(name.rpartition(".")[2], short.values(), n=1)
+    close = get_close_matches(name, [known for known in names if short[known] in near], n=1, cutoff=0)
     guess = f"did you mean {close[0]}? " if close else ""
     shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     return ConfigError(

@@ -210,6 +210,7 @@ def test_the_unexpected_needs_debug_for_its_traceback(fakes: Fakes) -> None:
         "  floodmark plan … --debug shows the traceback",
     ]
     assert "Traceback (most recent call last)" in fakes.call("plan", "--debug").err
+    assert "Traceback (most recent call last)" in fakes.call("--debug", "plan").err
 
 
 def test_secrets_leave_by_no_way(fakes: Fakes) -> None:
