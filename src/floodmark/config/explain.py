@@ -11,10 +11,11 @@ from pydantic import BaseModel, ValidationError
 
 from floodmark.config.locate import Spot, choices_in, follow, options_of, trim
 from floodmark.config.problems import Problems
-from floodmark.config.secrets import mask, passwords_in, secret_path
+from floodmark.config.secrets import mask, secret_path
 from floodmark.config.suggest import closest, did_you_mean
 from floodmark.config.tree import Node, Path, join, show
 from floodmark.config.variables import Unset
+from floodmark.model.passwords import passwords_in
 
 _EXPECTED = {
     "int": "a whole number",

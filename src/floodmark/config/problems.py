@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from floodmark.config.secrets import mask, passwords_in
+from floodmark.config.secrets import mask
 from floodmark.errors import ConfigError, Place
+from floodmark.model.passwords import passwords_in
 
 
 class Problems:

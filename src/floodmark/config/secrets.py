@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from urllib.parse import unquote
+
+from floodmark.model.passwords import IN_PAIRS, IN_URL
 
 HIDDEN = "***"
 
@@ -13,8 +14,6 @@ _SECRET_OPTION = re.compile(
     re.I,
 )
 _SECRET_VARIABLE = re.compile(r"PASS|SECRET|SALT|TOKEN|CREDENTIAL|(?:API|ACCESS|PRIVATE|ACCOUNT|STORAGE)_?KEY", re.I)
-_IN_URL = re.compile(r"""(://[^\s/?#:@'"]*:)([^\s/?#'"]+)(?=@)""")
-_IN_PAIRS = re.compile(r"""(\b(?:password|passwd|pwd|secret|token)=)([^\s&;,'"}]+)""", re.I)
 _OPTION = re.compile(
     r"""(?P<name>[\w.-]+)(?P<colon>["']\s*:\s*|\s*:\s+)
         (?P<value>\$\{\w+\}(?=\s*(?:[,}\]\#]|$))|"(?:\\.|[^"\\])*"|'(?:''|[^'])*'|.+)""",
@@ -47,12 +46,6 @@ def secret_variable(name: str) -> bool:
     return bool(_SECRET_VARIABLE.search(name))
 
 
-def passwords_in(text: str) -> list[str]:
-    """Passwords inside `scheme://user:password@host` and `password=…`, as written and as a driver decodes them."""
-    found = [match[2] for pattern in (_IN_URL, _IN_PAIRS) for match in pattern.finditer(text)]
-    return [form for password in found for form in dict.fromkeys((password, unquote(password)))]
-
-
 def mask_line(line: str, *, pipeline: bool = False) -> str:
     """A line of the file as it may be shown beside an error. Hides too much rather than too little."""
 
@@ -67,7 +60,7 @@ def mask_line(line: str, *, pipeline: bool = False) -> str:
         return match[0] if _REFERENCE.fullmatch(match[2]) else match[1] + HIDDEN
 
     line = _OPTION.sub(mask_option, line)
-    return _IN_PAIRS.sub(mask_password, _IN_URL.sub(mask_password, line))
+    return IN_PAIRS.sub(mask_password, IN_URL.sub(mask_password, line))
 
 
 def mask(text: str, secrets: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, SecretStr
 
-from floodmark.config.secrets import passwords_in
+from floodmark.model.passwords import passwords_in
 from floodmark.model.spec import ConnectionOptions
 
 _PARAMETERS = re.compile(r"[?;]|[:,&/]\w+=")

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import SecretStr
 
-from floodmark.config.secrets import mask, mask_line, passwords_in, secret_option
+from floodmark.config.secrets import mask, mask_line, secret_option
 from floodmark.errors import ConfigError
+from floodmark.model.passwords import passwords_in
 from floodmark.sources.jdbc_connection import JdbcConnection
 
 if TYPE_CHECKING:
