@@ -65,7 +65,7 @@ def waiting_text(rows: int, guarantee: str) -> str:
     name, _, detail = guarantee.partition(" ")
     if name == "delayed" and detail:
         return f"{show_rows(rows)} {verb}: younger than {detail}"
-    return f"{show_rows(rows)} {verb}: not proven final yet, a later run takes them"
+    return f"{show_rows(rows)} {verb} for open transactions that may still write below; a later run takes them"
 
 
 def store_lines(capabilities: Mapping[str, str | None]) -> list[str]:

@@ -126,7 +126,7 @@ def test_what_waits_what_is_left_and_what_was_noticed(fakes: Fakes) -> None:
         "  12 rows wait: younger than 5m",
         "  slices are left: floodmark run orders --until-complete takes them all",
     ]
-    assert "1 row waits: not proven final yet" in closing_lines(fakes.result(rows_waiting=1))[1]
+    assert "1 row waits for open transactions" in closing_lines(fakes.result(rows_waiting=1))[1]
 
 
 def test_summary_of_several(fakes: Fakes) -> None:
