@@ -56,8 +56,8 @@ def _races(done: list[Told]) -> list[str]:
         "Six sessions write all the time: rows one by one and in bulk, transactions that stay open, savepoints,",
         "rollbacks, prepared and XA transactions, copies, scripts, readers that hold a snapshot; the pipeline runs",
         "again and again beside them. Then every row is compared. One race in ten is run once more without the look",
-        "and without a delay. The mark waits for the oldest open transaction, and in each race one is held open",
-        "across whole runs: the worst distance is how long those took.",
+        "and without a delay. The mark waits for the oldest open transaction: how far it is behind is how long those",
+        "are, and how long a load takes.",
     ]
 
 

@@ -47,14 +47,14 @@ class PostgresWriter(Writer):
 
     @property
     def own_actions(self) -> Mapping[str, Action]:
-        return {
+        usual: dict[str, Action] = {
             "prepared": self.prepared,
             "copy": self.copy,
             "partition": self.partition,
             "script": self.script,
-            "id taken early": self.id_taken_early,
             "slow statement": self.slow_statement,
         }
+        return {**usual, "id taken early": self.id_taken_early} if self.stage.early_ids else usual
 
     def prepared(self) -> None:
         """Belongs to no session any more; the server shows when it was prepared, not when its `now()` was."""

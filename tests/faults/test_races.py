@@ -27,7 +27,7 @@ def test_nothing_is_lost_to_transactions_that_commit_late(race_lab: RaceLab, by:
 @pytest.mark.parametrize("by", ["timestamp", "sequence"])
 def test_the_same_race_is_lost_without_the_look(race_lab: RaceLab, by: By, seed: int) -> None:
     """Or the test above would prove nothing. One writer holds its transaction across whole runs, so it is certain."""
-    outcome = Race(race_lab, by, "append", seed, option=NO_LOOK, seconds=0).run()
+    outcome = Race(race_lab, by, "append", seed, option=NO_LOOK, seconds=0, hold=True).run()
     print(outcome)
     assert outcome.lost > 0, f"seed {seed}: {outcome}"
     assert outcome.difference.doubled == outcome.difference.ghosts == 0

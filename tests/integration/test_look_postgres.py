@@ -232,6 +232,17 @@ def test_values_that_need_not_come_in_order_weaken_the_guarantee(world: Lab, sta
     assert reason in guarantee.reason
 
 
+def test_plan_and_status_say_why_it_is_weaker_and_what_to_change(world: Lab) -> None:
+    world.execute("ALTER SEQUENCE orders_id_seq CACHE 20")
+    project = world.project(mode="append", change=BY_ID)
+    add(world, "one")
+    caveat = project.plan("orders").guarantee.caveat
+    assert "ALTER SEQUENCE orders_id_seq CACHE 1;" in caveat
+    ok(project.run("orders"))
+    status = project.status("orders")
+    assert (status.guarantee, status.notes) == ("delayed 5m", (f"delayed 5m: {caveat}",))
+
+
 def test_an_identity_column_is_as_good_as_a_default(pg_lab: Lab) -> None:
     create = "CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY, val text, updated_at timestamptz)"
     project = filled_by_database(pg_lab, create).project(mode="append", change=BY_ID)
