@@ -19,9 +19,6 @@ RUNS_HELD = 2
 class Stage:
     """What the writers of one race share: when to stop, how long to pause, and how many runs have ended."""
 
-<<<<<<< HEAD
-    def __init__(self, seed: int, *, pause: float, updates: bool = False) -> None:
-=======
     def __init__(
         self,
         seed: int,
@@ -29,24 +26,17 @@ class Stage:
         pause: float,
         hold: bool = False,
         updates: bool = False,
-        backwards: bool = False,
         early_ids: bool = True,
     ) -> None:
->>>>>>> races
         self.seed = seed
         self.pause = pause
         self.hold = hold
         """One transaction is open across whole runs, for certain. Until it ends no mark can move past it, so it keeps
         the others from doing harm where somebody looks."""
         self.updates = updates
-<<<<<<< HEAD
         """Of anybody's rows: an older transaction may then put its older time over a younger one's."""
-=======
         self.early_ids = early_ids
         """Ids drawn by the application before it writes."""
-        self.backwards = backwards
-        """Updates of anybody's rows: an older transaction may then put its older time over a younger one's."""
->>>>>>> races
         self.kept = 0.8
         """The share of prepared transactions that are committed in the end."""
         self.stop = threading.Event()
