@@ -209,10 +209,9 @@ class PostgresSource(SqlSource):
         """Held open by a connection of its own until the load is done: a task that Spark repeats sees the same rows."""
         db = self._connection.connect()
         try:
-            db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            db.execute(MARK_READER.encode())
-            name = db.execute("SELECT pg_export_snapshot()").fetchone()
-            yield None if name is None else name[0]
+            self._rows_on(db, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", ())
+            self._rows_on(db, MARK_READER, ())
+            yield str(self._rows_on(db, "SELECT pg_export_snapshot()", ())[0][0])
         finally:
             db.close()
 

@@ -76,13 +76,13 @@ class PostgresConnection(ServerOptions):
                 application_name=self.application_name,
                 **parts,  # type: ignore[arg-type]
             )
+            # psycopg reads no other style than this one; a server may have been set to another.
+            db.execute(f"SET datestyle = 'ISO'; SET timezone = 'UTC'; {self.limits}".encode())
         except psycopg.OperationalError as error:
             reason = _reason(error)
             raise SourceError(
                 f"can't connect to Postgres at {self.where}: {reason}", transient=not _FINAL.search(reason)
             ) from error
-        # psycopg reads no other style than this one; a server may have been set to another.
-        db.execute(f"SET datestyle = 'ISO'; SET timezone = 'UTC'; {self.limits}".encode())
         return db
 
     @property

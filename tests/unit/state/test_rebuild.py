@@ -81,6 +81,8 @@ def play(steps: list[tuple[str, int, int]], text: bool) -> Story:
     story, mark = Story(text), 0
     for step, width, place in steps:
         marks_nothing = story.state.mark is None
+        if step == "reset" and marks_nothing and not place:
+            continue  # from nowhere to the beginning: it changes nothing, and no head could tell of it
         if step == "reset":
             mark = place
             story.state = reset(story.state, story.at(place or None))
