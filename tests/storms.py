@@ -62,13 +62,15 @@ class Storm:
     def run(self) -> Survived:
         print(f"storm {self.lab.kind} {self.by} {self.mode}{self.option} with seed {self.seed}", flush=True)
         self.rng = random.Random(self.seed)
-        self._prepare()
-        race = Race(self.lab, self.by, self.mode, self.seed, self.option, pause=1)
+        self.lab.execute(EARLIER[self.lab.kind].format(ROWS_BEFORE))
+        self._declare(SLICE)
+        race = Race(self.lab, self.by, self.mode, self.seed, self.option, pause=1, writers=3)
         with race.writing() as (stage, writers):
             for number in range(self.rounds):
                 also = (self._nothing, self._restart_store, self._cut_source)[number % 3]
                 self._strike(also, early=(number + 1) % EARLY == 0)
                 stage.run_ended()
+        self._declare(100_000)  # on a slow machine the writers have left many small slices to go
         run_cli("run", "orders", cwd=self.lab.root)
         project = self.lab.load()
         race.settle(project)
@@ -76,9 +78,8 @@ class Storm:
         found = compare(self.lab.source_rows(), self.lab.target_rows())
         return Survived(self.kills, self.cuts, self.restarts, sum(w.written for w in writers), found)
 
-    def _prepare(self) -> None:
-        self.lab.execute(EARLIER[self.lab.kind].format(ROWS_BEFORE))
-        self.lab.declare(self.by, self.mode, self.option, SLICE)
+    def _declare(self, batch_rows: int) -> None:
+        self.lab.declare(self.by, self.mode, self.option, batch_rows)
         if self.lab.kind == "mariadb":
             self.lab.ask(f"CREATE USER IF NOT EXISTS '{READER}'@'%' IDENTIFIED BY 'pw'")
             self.lab.ask(f"GRANT ALL ON *.* TO '{READER}'@'%'")
@@ -103,7 +104,7 @@ class Storm:
             )
         try:
             if not early:
-                enough = self._commits() + self.rng.randint(1, 3)
+                enough = self._commits() + self.rng.randint(1, 2)
                 wait_for(lambda: self._commits() >= enough or process.poll() is not None, "some commits")
             _lives(process, self.rng.uniform(0, 3))
             also(process)
