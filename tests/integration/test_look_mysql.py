@@ -96,6 +96,26 @@ def test_a_poller_that_keeps_the_list_of_transactions_old(world: Lab) -> None:
     until_all_is_in(project, world)
 
 
+@pytest.mark.parametrize("change", [BY_TIME, BY_ID])
+def test_connections_that_never_rest_do_not_stop_the_mark(world: Lab, change: str) -> None:
+    """Always in some statement when somebody looks, but never in the same one."""
+    project = world.project(mode="append", change=change.replace("100ms", "5s"))
+    done = threading.Event()
+
+    def work(statement: str) -> None:
+        with session(world) as busy:
+            while not done.is_set():
+                busy.execute(statement)
+
+    slow = "INSERT INTO orders (val) SELECT concat('slow', sleep(0.2))"
+    with meanwhile(lambda: work(slow)), meanwhile(lambda: work(slow)):
+        try:
+            wait_for(lambda: ok(project.run("orders")).rows.inserted, "rows loaded while others never rest")
+        finally:
+            done.set()
+    until_all_is_in(project, world)
+
+
 def test_server_and_sessions_in_different_zones(world: Lab) -> None:
     """TIMESTAMP holds the moment, whatever zone a session is in; DATETIME holds what its writer's clock showed."""
     project = world.project(mode="append", change=BY_TIME)

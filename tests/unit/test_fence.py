@@ -14,7 +14,7 @@ from floodmark.model.table import Column, Cursor
 from floodmark.ports import LookRequest
 from floodmark.sources.bound import clock_bound
 from floodmark.sources.fence import Caveat, Fence
-from floodmark.sources.mysql_fence import MysqlWriters
+from floodmark.sources.mysql_fence import READ_ONLY, MysqlWriters, Statement, Transaction
 from floodmark.sources.postgres_fence import PostgresWriters
 
 NOW = datetime(2026, 11, 16, 12, 0, 0, 123456, tzinfo=UTC)
@@ -137,21 +137,33 @@ class TestMysqlNames:
     """A statement, then the transaction around it, then nobody."""
 
     def listing(
-        self, busy: tuple[int, ...] = (), open_: tuple[tuple[int, str], ...] = (), xa: tuple[str, ...] = ()
+        self, *busy: tuple[int, int], open_: tuple[tuple[int, str, int], ...] = (), xa: tuple[str, ...] = ()
     ) -> MysqlWriters:
-        return MysqlWriters(frozenset(busy), frozenset(open_), frozenset(xa))
+        statements = frozenset(Statement(*statement) for statement in busy)
+        return MysqlWriters(statements, frozenset(Transaction(*t) for t in open_), frozenset(xa))
 
     def test_a_statement_that_ended_lives_on_in_its_transaction(self) -> None:
-        known = self.listing(busy=(5,)).writers
-        assert self.listing(busy=(5,)).left(known) == {"c5"}
-        assert self.listing(open_=((5, "12:00:01"),)).left(known) == {"t5@12:00:01"}
-        assert self.listing(busy=(6,), open_=((7, "12:00:01"),)).left(known) == frozenset()
+        known = self.listing((5, 1000)).writers
+        assert self.listing((5, 1001)).left(known) == {"c5@1000"}, "the same one, timed a little differently"
+        assert self.listing(open_=((5, "12:00:01", 7),)).left(known) == {"t5@12:00:01#7"}
+        assert self.listing((6, 1000), open_=((7, "12:00:01", 8),)).left(known) == frozenset()
+
+    def test_the_next_statement_of_a_busy_connection_is_another_one(self) -> None:
+        """Or one that is never seen asleep would be waited for without end."""
+        known = self.listing((5, 1000)).writers
+        assert self.listing((5, 1120)).left(known) == frozenset()
+        assert self.listing((5, 1120), open_=((5, "12:00:01", 7),)).left(known) == {"t5@12:00:01#7"}
 
     def test_the_next_transaction_of_a_connection_is_another_one(self) -> None:
-        known = self.listing(open_=((5, "12:00:01"),)).writers
-        assert self.listing(busy=(5,), open_=((5, "12:00:01"),)).left(known) == known
-        assert self.listing(busy=(5,), open_=((5, "12:00:02"),)).left(known) == frozenset()
+        known = self.listing(open_=((5, "12:00:01", 7),)).writers
+        assert self.listing((5, 1000), open_=((5, "12:00:01", 7),)).left(known) == known
+        assert self.listing(open_=((5, "12:00:02", 7),)).left(known) == frozenset()
+        assert self.listing(open_=((5, "12:00:01", 9),)).left(known) == frozenset()
+
+    def test_a_transaction_that_begins_to_write_gets_another_number(self) -> None:
+        known = self.listing(open_=((5, "12:00:01", READ_ONLY + 3),)).writers
+        assert self.listing(open_=((5, "12:00:01", 9),)).left(known) == {"t5@12:00:01#9"}
 
     def test_a_prepared_one_without_a_connection_may_be_any_of_the_known(self) -> None:
-        known = self.listing(open_=((5, "12:00:01"),)).writers
+        known = self.listing(open_=((5, "12:00:01", 7),)).writers
         assert self.listing(xa=("x77",)).left(known) == {"x77"}

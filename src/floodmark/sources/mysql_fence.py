@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from floodmark.model.ledger import ServerSeen
 from floodmark.model.table import Cursor
@@ -29,30 +29,67 @@ DENIED = {1227, 1142, 1044, 1045}
 
 _MARK = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
 _TRANSACTIONS = "SELECT trx_mysql_thread_id, cast(trx_started AS char), trx_id FROM information_schema.innodb_trx"
+# How long each has been in its statement; MariaDB says so to the millisecond.
+_BUSY_MARIADB = "SELECT id, command, time_ms FROM information_schema.processlist"
+_BUSY_MYSQL = "SELECT id, command, time * 1000 FROM information_schema.processlist"
+_CLOCK = "SELECT cast(unix_timestamp(sysdate(6)) * 1000 AS signed)"
+
+READ_ONLY = 2**47
+"""Transactions that have not written yet have a number from here on, and get another one when they do."""
+
+
+class Statement(NamedTuple):
+    connection: int
+    began: int
+    """Milliseconds, by the server's clock."""
+
+
+class Transaction(NamedTuple):
+    connection: int
+    started: str
+    """To the second: it only tells two transactions of one connection apart, and is never used as a time."""
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"t{self.connection}@{self.started}#{self.number}"
 
 
 @dataclass(frozen=True)
 class MysqlWriters:
-    busy: frozenset[int]
+    busy: frozenset[Statement]
     """Connections in a statement."""
-    transactions: frozenset[tuple[int, str]]
-    """Connection and start; the start only tells two transactions of one connection apart, to the second."""
+    transactions: frozenset[Transaction]
     detached: frozenset[str]
     """XA transactions that were prepared: they have no connection any more, and may have been anybody's."""
+    jitter: int = 50
+    """Milliseconds by which one statement's begin may differ between two listings."""
 
     @property
     def writers(self) -> frozenset[str]:
-        return frozenset([*(f"c{c}" for c in self.busy), *(f"t{c}@{s}" for c, s in self.transactions), *self.detached])
+        return frozenset([*(f"c{c}@{b}" for c, b in self.busy), *(t.name for t in self.transactions), *self.detached])
 
     def left(self, known: frozenset[str]) -> frozenset[str]:
         return self.detached | {now for name in known for now in self._now(name)}
 
     def _now(self, name: str) -> Iterator[str]:
-        if name in self.writers:
-            yield name
-        elif name.startswith("c"):
-            # Its statement is over; what it has written may wait in the transaction around it.
-            yield from (f"t{c}@{s}" for c, s in self.transactions if f"c{c}" == name)
+        connection, _, rest = name[1:].partition("@")
+        if name.startswith("c"):
+            began = int(rest)
+            if any(s.connection == int(connection) and s.began <= began + self.jitter for s in self.busy):
+                yield name
+            else:
+                # Its statement is over; what it has written may wait in the transaction around it.
+                yield from (t.name for t in self.transactions if t.connection == int(connection))
+        elif name.startswith("t"):
+            started, _, number = rest.rpartition("#")
+            yield from (t.name for t in self.transactions if _same(t, int(connection), started, int(number)))
+
+
+def _same(now: Transaction, connection: int, started: str, number: int) -> bool:
+    """One that has begun to write since has another number than before."""
+    same_number = now.number == number or number >= READ_ONLY
+    return (now.connection, now.started) == (connection, started) and same_number
 
 
 def list_writers(connect: Connect) -> MysqlWriters | None:
@@ -62,9 +99,12 @@ def list_writers(connect: Connect) -> MysqlWriters | None:
     try:
         with db.cursor() as cursor:
             own: int = db.thread_id()  # type: ignore[no-untyped-call]
+            exact = "MariaDB" in db.get_server_info()  # type: ignore[no-untyped-call]
             cursor.execute(_MARK)
-            cursor.execute("SHOW PROCESSLIST")
-            busy = frozenset(row[0] for row in cursor.fetchall() if row[0] != own and row[4] not in IDLE)
+            cursor.execute(_CLOCK)
+            clock = int(cursor.fetchall()[0][0])
+            cursor.execute(_BUSY_MARIADB if exact else _BUSY_MYSQL)
+            busy = [row for row in cursor.fetchall() if row[0] != own and row[1] not in IDLE]
             cursor.execute(_TRANSACTIONS)
             found = cursor.fetchall()
     finally:
@@ -72,9 +112,10 @@ def list_writers(connect: Connect) -> MysqlWriters | None:
     if own not in {thread for thread, _, _ in found}:
         return None
     return MysqlWriters(
-        busy,
-        frozenset((thread, started) for thread, started, _ in found if thread not in (0, own)),
+        frozenset(Statement(number, clock - int(spent or 0)) for number, _, spent in busy),
+        frozenset(Transaction(thread, s, int(number)) for thread, s, number in found if thread not in (0, own)),
         frozenset(f"x{number}" for thread, _, number in found if thread == 0),
+        50 if exact else 1500,
     )
 
 
