@@ -120,7 +120,7 @@ class Race:
     mode: Mode
     seed: int
     option: str = LOOK
-    seconds: float = 6
+    seconds: float = 4
     pause: float = 1.5
     writers: int = 6
     hold: bool = False

@@ -21,7 +21,7 @@ def test_nothing_is_lost_to_transactions_that_commit_late(race_lab: RaceLab, by:
     outcome = Race(race_lab, by, mode, seed).run()
     print(outcome)
     assert outcome.difference.none, f"seed {seed}: {outcome}"
-    assert outcome.written > 100
+    assert outcome.written > 30
 
 
 @pytest.mark.parametrize("by", ["timestamp", "sequence"])
