@@ -120,8 +120,10 @@ def _looks_back(spec: PipelineSpec) -> bool:
 
 
 def _is_repeat(spec: PipelineSpec, state: PipelineState, after: Position | None) -> bool:
-    """After a reset to an earlier position, and with a lookback, append must replace what the range already holds."""
-    reached = furthest(state) if _looks_back(spec) else state.reached
+    """After a reset to an earlier position, and with a lookback or after one, append must replace what the range
+    already holds."""
+    ahead = any(w.state == "loaded" for w in state.windows)
+    reached = furthest(state) if ahead or _looks_back(spec) else state.reached
     if spec.target.mode != "append" or reached is None:
         return False
     if after is None:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from floodmark.model.position import Position, StoredPosition, has_passed
 from floodmark.model.record import Record
-from floodmark.model.window import MAIN, Window, fold, uncovered
+from floodmark.model.window import MAIN, Window, fold, loaded_beyond, uncovered
 
 FORMAT = 1
 """Version of the stored form; a store refuses a newer one."""
@@ -154,7 +154,7 @@ def settle(
     # Of whole-table loads only the last says anything.
     kept = tuple(w for w in base.windows if w.state != "loaded" and (w.after, w.until) != (None, None))
     settled = base.but(
-        windows=fold(kept + added),
+        windows=fold(kept + added + loaded_beyond(base.windows, intent.until)),
         intent=None,
         ahead=intent.ahead,
         head=head,
@@ -189,7 +189,7 @@ def advance(state: PipelineState, to: Position, ahead: Ahead | None, at: datetim
         after=state.mark, until=to, state="committed", batch=state.head.batch, ordinal=state.head.ordinal, at=at
     )
     kept = tuple(w for w in state.windows if w.state != "loaded")
-    return state.but(windows=fold((*kept, window)), ahead=ahead)
+    return state.but(windows=fold((*kept, window, *loaded_beyond(state.windows, to))), ahead=ahead)
 
 
 def reset(state: PipelineState, to: Position | None) -> PipelineState:

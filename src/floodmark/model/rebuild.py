@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from floodmark.model.ledger import Intent, PipelineState, reset, settle
 from floodmark.model.outcome import Head, Landed, Rows
 from floodmark.model.position import Position
-from floodmark.model.window import MAIN, Window
+from floodmark.model.window import MAIN, Window, loaded_beyond
 
 
 def rebuild(pipeline: str, landed: Sequence[Landed]) -> PipelineState | None:
@@ -82,7 +82,7 @@ def _covered(state: PipelineState, head: Head, until: Position | None) -> Pipeli
         folded=max(head.ordinal - known - 2, 0),
     )
     kept = tuple(w for w in state.windows if w.state != "loaded")
-    return state.but(windows=(*kept, window))
+    return state.but(windows=(*kept, window, *loaded_beyond(state.windows, until)))
 
 
 def _intent(head: Head) -> Intent:

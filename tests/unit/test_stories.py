@@ -1,0 +1,73 @@
+"""Stories that once ended badly, each as short as it can be told."""
+
+from __future__ import annotations
+
+from tests.world import World
+from tests.writers import SECOND
+
+
+def write(world: World, count: int = 1) -> None:
+    for _ in range(count):
+        world.shop.put(world.shop.version(world.shop.new_key()))
+
+
+def run(world: World, batch_rows: int = 1000, max_slices: int | None = None, *, full: bool = False) -> None:
+    process = world.run(batch_rows, max_slices, full=full)
+    process.go()
+    assert process.error is None
+    assert process.result.failure is None
+
+
+def assert_equal(world: World) -> None:
+    world.check([], 0)
+    assert sorted(world.target.rows) == sorted(world.shop.rows)
+
+
+class TestAnAppendKnowsWhatItHasLoadedAheadOfTheMark:
+    """Or it would load it again and not replace it."""
+
+    def test_when_a_quiet_run_moves_the_mark(self) -> None:
+        world = World("append", timed=True, keeper="leases", lookback=3 * SECOND)
+        for _ in range(2):
+            write(world)
+            world.shop.clock += 2 * SECOND
+            run(world)
+            world.shop.clock += 3 * SECOND
+            run(world)
+        assert_equal(world)
+
+    def test_when_the_lookback_is_taken_out(self) -> None:
+        world = World("append", timed=False, keeper="leases", lookback=3)
+        write(world, 4)
+        run(world)
+        world.lookback = None
+        write(world)
+        run(world)
+        assert_equal(world)
+
+    def test_when_it_is_taken_out_and_the_next_run_ends_half_way(self) -> None:
+        world = World("append", timed=False, keeper="leases", lookback=8)
+        write(world, 6)
+        run(world)
+        world.lookback = None
+        write(world)
+        run(world, 2, max_slices=1)
+        assert world.mark == 3
+        run(world)
+        assert_equal(world)
+
+    def test_when_the_mark_moved_by_itself_and_the_state_is_lost_after_a_backfill(self) -> None:
+        world = World("append", timed=True, keeper="leases", lookback=3 * SECOND)
+        for _ in range(3):
+            write(world)
+            world.shop.clock += SECOND
+        world.shop.clock += SECOND
+        run(world)
+        world.shop.clock += SECOND
+        run(world)
+        world.backfill(None, None, 1000).go()
+        world.memory.content = None
+        write(world)
+        world.shop.clock += 2 * SECOND
+        run(world)
+        assert_equal(world)
