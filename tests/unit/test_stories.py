@@ -71,3 +71,25 @@ class TestAnAppendKnowsWhatItHasLoadedAheadOfTheMark:
         world.shop.clock += 2 * SECOND
         run(world)
         assert_equal(world)
+
+
+class TestAStateThatIsRebuilt:
+    def test_from_several_loads_above_the_mark(self) -> None:
+        world = World("append", timed=False, keeper="target", lookback=3)
+        for _ in range(3):
+            write(world)
+            run(world, 1)
+        write(world, 2)
+        run(world, 1, max_slices=2)
+        run(world)
+        assert_equal(world)
+
+    def test_from_a_backfill_that_followed_a_reset(self) -> None:
+        world = World("append", timed=False, keeper="leases")
+        write(world, 3)
+        run(world)
+        world.move(1).go()
+        world.backfill(0, 1, 1000).go()
+        world.memory.content = None
+        run(world)
+        assert_equal(world)
