@@ -90,7 +90,11 @@ def slices(plan: RunPlan, spec: PipelineSpec, state: PipelineState, cut: Cut) ->
     after = plan.after
     if (again := _looked_back(spec, state, plan)) is not None:
         # In one commit: a row that has moved inside the stretch is never seen twice, nor missing.
-        yield Slice(after, again, earlier(plan.proven, again), None, replaces=True)
+        last = again == plan.until
+        ahead = plan.ahead if last else None
+        yield Slice(after, again, earlier(plan.proven, again), None, replaces=True, ahead=ahead)
+        if last:
+            return
         after = again
     if plan.proven not in (None, after) and not has_passed(after, plan.proven):
         while (at := cut(after, plan.proven, size)) is not None:

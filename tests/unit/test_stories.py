@@ -11,6 +11,10 @@ def write(world: World, count: int = 1) -> None:
         world.shop.put(world.shop.version(world.shop.new_key()))
 
 
+def write_late(world: World, value: int) -> None:
+    world.shop.put(world.shop.version(world.shop.new_key(), value))
+
+
 def run(world: World, batch_rows: int = 1000, max_slices: int | None = None, *, full: bool = False) -> None:
     process = world.run(batch_rows, max_slices, full=full)
     process.go()
@@ -93,3 +97,13 @@ class TestAStateThatIsRebuilt:
         world.memory.content = None
         run(world)
         assert_equal(world)
+
+
+def test_a_lookback_over_several_slices_commits_no_empty_one() -> None:
+    world = World("append", timed=False, keeper="leases", lookback=3)
+    write(world, 2)
+    run(world)
+    write_late(world, 1)
+    run(world, 1)
+    assert_equal(world)
+    assert all(commit.landed.head.after != commit.landed.head.until for commit in world.target.commits)
