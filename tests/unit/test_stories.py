@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.world import World
 from tests.writers import SECOND
 
@@ -107,3 +108,18 @@ def test_a_lookback_over_several_slices_commits_no_empty_one() -> None:
     run(world, 1)
     assert_equal(world)
     assert all(commit.landed.head.after != commit.landed.head.until for commit in world.target.commits)
+
+
+class TestAFullRefresh:
+    @pytest.mark.parametrize("moved", [False, True])
+    def test_of_an_append_while_nothing_is_settled(self, moved: bool) -> None:
+        world = World("append", timed=False, keeper="leases")
+        write(world, 2)
+        writer = world.shop.begin()
+        run(world, full=True)
+        assert world.mark is None
+        if moved:
+            world.move(1).go()
+        world.shop.end(writer, commit=False)
+        run(world)
+        assert_equal(world)
