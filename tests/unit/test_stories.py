@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.world import World
+from tests.world import Keeper, Mode, World
 from tests.writers import SECOND
 
 
@@ -123,3 +123,12 @@ class TestAFullRefresh:
         world.shop.end(writer, commit=False)
         run(world)
         assert_equal(world)
+
+    @pytest.mark.parametrize("keeper", ["leases", "no leases", "target"])
+    @pytest.mark.parametrize("mode", ["append", "upsert"])
+    def test_of_a_table_that_is_loaded_wherever_the_state_is_kept(self, keeper: Keeper, mode: Mode) -> None:
+        world = World(mode, timed=False, keeper=keeper)
+        for _ in range(2):
+            write(world, 3)
+            run(world, full=True)
+            assert_equal(world)
