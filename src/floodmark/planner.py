@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import ceil
 
-from floodmark.model.ledger import PipelineState, furthest
+from floodmark.model.ledger import PipelineState, furthest, holds_whole_table
 from floodmark.model.plan import Guarantee, Look, RunPlan, Slice
 from floodmark.model.position import Position, earlier, has_passed
 from floodmark.model.spec import PipelineSpec
@@ -35,20 +35,23 @@ def plan_run(spec: PipelineSpec, state: PipelineState, look: Look, *, full_refre
     """Idempotent modes load all that is visible, so freshness never waits; append loads only what is settled."""
     append = spec.target.mode == "append"
     rows = look.rows_settled if append else look.rows
+    # A refresh took all that was visible while nothing was settled: only the whole of it can be replaced.
+    unsettled = append and rows > 0 and holds_whole_table(state) and not full_refresh
+    full = full_refresh or unsettled
     return RunPlan(
         pipeline=spec.name,
-        after=state.start if full_refresh else state.mark,
+        after=None if unsettled else state.start if full else state.mark,
         proven=look.proven,
         until=look.settled if append else _furthest(look),
         rows=rows,
         rows_ahead=rows - look.rows_proven,
         rows_waiting=look.rows - rows,
-        slices=1 if full_refresh else max(1, ceil(rows / spec.batch_rows)),
+        slices=1 if full else max(1, ceil(rows / spec.batch_rows)),
         guarantee=look.guarantee,
         pending=look.pending,
         ahead=look.ahead,
-        full=full_refresh,
-        nothing_new=(look.unchanged or rows == 0) and not full_refresh,
+        full=full,
+        nothing_new=(look.unchanged or rows == 0) and not full,
         first=state.head is None,
         clock=look.clock,
         server=look.server,
@@ -90,7 +93,11 @@ def slices(plan: RunPlan, spec: PipelineSpec, state: PipelineState, cut: Cut) ->
     after = plan.after
     if (again := _looked_back(spec, state, plan)) is not None:
         # In one commit: a row that has moved inside the stretch is never seen twice, nor missing.
-        yield Slice(after, again, earlier(plan.proven, again), None, replaces=True)
+        last = again == plan.until
+        ahead = plan.ahead if last else None
+        yield Slice(after, again, earlier(plan.proven, again), None, replaces=True, ahead=ahead)
+        if last:
+            return
         after = again
     if plan.proven not in (None, after) and not has_passed(after, plan.proven):
         while (at := cut(after, plan.proven, size)) is not None:
@@ -120,8 +127,10 @@ def _looks_back(spec: PipelineSpec) -> bool:
 
 
 def _is_repeat(spec: PipelineSpec, state: PipelineState, after: Position | None) -> bool:
-    """After a reset to an earlier position, and with a lookback, append must replace what the range already holds."""
-    reached = furthest(state) if _looks_back(spec) else state.reached
+    """After a reset to an earlier position, and with a lookback or after one, append must replace what the range
+    already holds."""
+    ahead = any(w.state == "loaded" for w in state.windows)
+    reached = furthest(state) if ahead or _looks_back(spec) else state.reached
     if spec.target.mode != "append" or reached is None:
         return False
     if after is None:

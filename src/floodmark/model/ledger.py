@@ -9,7 +9,7 @@ from pydantic import Field
 
 from floodmark.model.position import Position, StoredPosition, has_passed
 from floodmark.model.record import Record
-from floodmark.model.window import MAIN, Window, fold, uncovered
+from floodmark.model.window import MAIN, Window, fold, loaded_beyond, uncovered
 
 FORMAT = 1
 """Version of the stored form; a store refuses a newer one."""
@@ -152,15 +152,24 @@ def settle(
         above = window.rows if proves_nothing else None
         added += (window.but(after=intent.mark, until=intent.until, state="loaded", rows=above),)
     # Of whole-table loads only the last says anything.
-    kept = tuple(w for w in base.windows if w.state != "loaded" and (w.after, w.until) != (None, None))
+    kept = tuple(w for w in base.windows if w.state != "loaded" and not _is_whole(w))
     settled = base.but(
-        windows=fold(kept + added),
+        windows=fold(kept + added + loaded_beyond(base.windows, intent.until)),
         intent=None,
         ahead=intent.ahead,
         head=head,
         rows_total=base.rows_total + (rows or 0),
     )
     return settled.but(reached=None) if has_passed(settled.mark, settled.reached) else settled
+
+
+def holds_whole_table(state: PipelineState) -> bool:
+    """The last load was one without an end, so rows may be anywhere."""
+    return any(map(_is_whole, state.windows))
+
+
+def _is_whole(window: Window) -> bool:
+    return (window.after, window.until) == (None, None)
 
 
 def _settle_aside(state: PipelineState, intent: Intent, head: HeadRef, rows: int | None, at: datetime) -> PipelineState:
@@ -189,7 +198,7 @@ def advance(state: PipelineState, to: Position, ahead: Ahead | None, at: datetim
         after=state.mark, until=to, state="committed", batch=state.head.batch, ordinal=state.head.ordinal, at=at
     )
     kept = tuple(w for w in state.windows if w.state != "loaded")
-    return state.but(windows=fold((*kept, window)), ahead=ahead)
+    return state.but(windows=fold((*kept, window, *loaded_beyond(state.windows, to))), ahead=ahead)
 
 
 def reset(state: PipelineState, to: Position | None) -> PipelineState:
@@ -199,7 +208,9 @@ def reset(state: PipelineState, to: Position | None) -> PipelineState:
     if has_passed(to, reached):
         # Forward: what was loaded stays known, and the stretch between shows as a gap.
         return state.but(start=to, intent=None, look=None, ahead=None, server=None)
-    return state.but(start=to, reached=reached, windows=(), intent=None, look=None, ahead=None, server=None)
+    # Of a load without an end nobody knows how far its rows go.
+    whole = tuple(w for w in state.windows if _is_whole(w))
+    return state.but(start=to, reached=reached, windows=whole, intent=None, look=None, ahead=None, server=None)
 
 
 def mark_at(state: PipelineState, moment: datetime) -> Position | None:

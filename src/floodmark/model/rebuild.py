@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from floodmark.model.ledger import Intent, PipelineState, reset, settle
 from floodmark.model.outcome import Head, Landed, Rows
 from floodmark.model.position import Position
-from floodmark.model.window import MAIN, Window
+from floodmark.model.window import MAIN, Window, loaded_beyond
 
 
 def rebuild(pipeline: str, landed: Sequence[Landed]) -> PipelineState | None:
@@ -55,17 +55,31 @@ def _aligned(state: PipelineState, head: Head) -> PipelineState:
         return state
     if head.lane != MAIN:
         # A backfill moves nothing: its head says where the main lane stood.
-        return _covered(state, head, head.mark).but(start=head.start, ahead=head.ahead)
-    starts_again = head.after == head.start and state.mark != head.after
+        return _at(state, head, head.mark).but(ahead=head.ahead)
+    return _at(state, head, head.mark if _lies_ahead(head) else head.after)
+
+
+def _at(state: PipelineState, head: Head, mark: Position | None) -> PipelineState:
+    """With the mark where it stood."""
+    starts_again = mark == head.start and state.mark != mark
     if head.start != state.start or starts_again:
         state = reset(state, head.start)
-    if state.mark == head.after or head.after is None:
+    if state.mark == mark or mark is None:
         return state
-    mark = state.mark
-    if mark is not None and not (mark.is_comparable and head.after.is_comparable and mark.precedes(head.after)):
+    known = state.mark
+    if known is not None and not (known.is_comparable and mark.is_comparable and known.precedes(mark)):
         # Below the mark, or not comparable: only a reset explains it, and `reached` then keeps an append from doubling.
         state = reset(state, head.start)
-    return _covered(state, head, head.after)
+    return _covered(state, head, mark)
+
+
+def _lies_ahead(head: Head) -> bool:
+    """One of several loads above the mark: it begins where the one before ended, and proves nothing."""
+    if head.after is None or head.lane != MAIN or head.full:
+        return False
+    if head.mark is None:
+        return True
+    return head.mark.is_comparable and head.after.is_comparable and head.mark.precedes(head.after)
 
 
 def _covered(state: PipelineState, head: Head, until: Position | None) -> PipelineState:
@@ -82,7 +96,7 @@ def _covered(state: PipelineState, head: Head, until: Position | None) -> Pipeli
         folded=max(head.ordinal - known - 2, 0),
     )
     kept = tuple(w for w in state.windows if w.state != "loaded")
-    return state.but(windows=(*kept, window))
+    return state.but(windows=(*kept, window, *loaded_beyond(state.windows, until)))
 
 
 def _intent(head: Head) -> Intent:
@@ -91,7 +105,7 @@ def _intent(head: Head) -> Intent:
         ordinal=head.ordinal,
         after=head.after,
         until=head.until,
-        mark=head.mark,
+        mark=head.after if _lies_ahead(head) else head.mark,
         lane=head.lane,
         run=head.run,
         full=head.full,

@@ -50,6 +50,20 @@ def fold(windows: tuple[Window, ...], keep: int = KEPT_WINDOWS) -> tuple[Window,
     return (*main, *aside)
 
 
+def loaded_beyond(windows: Iterable[Window], end: Position | None) -> tuple[Window, ...]:
+    """What still lies loaded ahead of the mark behind `end`: an append has to know, or it would load it again. Text has
+    no order here, and no append that loads ahead."""
+    loaded = [w for w in windows if w.state == "loaded" and w.until is not None and w.until.is_comparable]
+    if end is not None and not end.is_comparable:
+        return ()
+    left = [w for w in loaded if not has_passed(end, w.until)]
+    if not left:
+        return ()
+    furthest = max(left, key=lambda w: () if w.until is None else (w.until.values, w.until.beyond))
+    starts_below = furthest.after is None or has_passed(end, furthest.after)
+    return (furthest.but(after=end if starts_below else furthest.after, rows=None),)
+
+
 def _merged(windows: list[Window], keep: int) -> list[Window]:
     """Adjoining ones, once there are more than we keep one by one. Where two don't adjoin (a gap, a change of state)
     folding goes on behind them, or a single gap would let the ledger grow for ever."""

@@ -39,7 +39,9 @@ class TargetStore:
         if lease is not None:
             raise StateError("state in the target has no leases", pipeline=state.pipeline, hint=ELSEWHERE)
         derived = self._derived(state.pipeline)
-        if derived is not None and _is_behind(state.head, derived.head):
+        # A full refresh knows of no commit and asks for none: its ordinal is what keeps it apart from others.
+        anew = state.head is None and state.intent is not None and state.intent.full
+        if derived is not None and not anew and _is_behind(state.head, derived.head):
             raise StateConflict(
                 f"the target of {state.pipeline} holds a newer commit than this run knows of",
                 pipeline=state.pipeline,
