@@ -44,6 +44,11 @@ class Process:
             self._thread.join()
         return self.done
 
+    @property
+    def failure(self) -> BaseException | None:
+        """Raised, or told by its result."""
+        return self.error or getattr(self.result, "failure", None)
+
     def kill(self) -> None:
         self._killed = True
         self.go()

@@ -101,8 +101,15 @@ def _refuse_wiped(spec: PipelineSpec, target: TargetState, witness: str) -> None
     table = spec.target.table
     if target.wiped_by is not None:
         raise _gone(spec, f"the target table {table} was emptied by somebody else ({target.wiped_by})", witness)
-    if not target.has_rows and any(landed.rows.loaded for landed in target.landed):
+    if not target.has_rows and not _emptied_by_us(target):
         raise _gone(spec, f"the target table {table} is empty", witness)
+
+
+def _emptied_by_us(target: TargetState) -> bool:
+    """Nothing was loaded yet, or a load of ours replaced what was there by nothing."""
+    changes = (landed.rows for landed in target.landed if landed.rows.loaded or landed.rows.deleted != 0)
+    last = next(changes, None)
+    return last is None or not last.loaded
 
 
 def _gone(spec: PipelineSpec, trouble: str, witness: str) -> Refused:

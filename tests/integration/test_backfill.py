@@ -53,6 +53,18 @@ def test_append_twice_replaces_the_range_in_one_commit(lab: Lab) -> None:
     lab.assert_equal()
 
 
+def test_append_of_a_range_that_is_gone_from_the_source_may_leave_the_table_empty(sqlite_lab: Lab) -> None:
+    sqlite_lab.fill(5)
+    project = sqlite_lab.project(mode="append")
+    ok(project.run("orders"))
+    sqlite_lab.execute("DELETE FROM orders")
+    ok(project.backfill("orders"))
+    sqlite_lab.assert_equal()
+    sqlite_lab.fill(2, start=6)
+    assert ok(project.run("orders")).rows.inserted == 2
+    sqlite_lab.assert_equal()
+
+
 def test_it_ends_at_the_mark(lab: Lab) -> None:
     lab.fill(20)
     project = lab.project(mode="append")

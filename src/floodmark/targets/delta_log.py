@@ -41,7 +41,9 @@ class Commit:
         if written is not None:
             # Replacing a range rewrites the rest of the files that it touches.
             written -= metric("numCopiedRows") or 0
-        return Rows(written, written, 0, metric("numDeletedRows") or 0)
+        # Where whole files go, nobody has counted their rows.
+        deleted = metric("numDeletedRows")
+        return Rows(written, written, 0, 0 if deleted is None and not metric("numRemovedFiles") else deleted)
 
     @property
     def wipes(self) -> bool:
