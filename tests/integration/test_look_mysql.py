@@ -96,6 +96,13 @@ def test_a_poller_that_keeps_the_list_of_transactions_old(world: Lab) -> None:
     until_all_is_in(project, world)
 
 
+def test_looks_in_quick_succession_all_prove_something(world: Lab) -> None:
+    """Each reads the list of transactions, which is not renewed for a tenth of a second after that."""
+    add(world, "early")
+    project = world.project(mode="append", change=BY_ID.replace("wait: 100ms", "wait: 0s"))
+    assert [project.plan("orders").rows for _ in range(5)] == [1] * 5
+
+
 @pytest.mark.parametrize("change", [BY_TIME, BY_ID])
 def test_connections_that_never_rest_do_not_stop_the_mark(world: Lab, change: str) -> None:
     """Always in some statement when somebody looks, but never in the same one."""

@@ -26,16 +26,16 @@ CREATE = {
     "postgres": (
         "CREATE TABLE mixed (id uuid PRIMARY KEY, n bigint, word text, at timestamp(3), day timestamptz)",
         "INSERT INTO mixed SELECT gen_random_uuid(), nullif(i % 7, 0), nullif(chr(64 + i % 40), 'C'), "
-        "CASE WHEN i % 5 > 0 THEN timestamp '2026-03-29 01:00' + i % 11 * interval '7 minutes' END, "
-        "CASE WHEN i % 3 > 0 THEN timestamptz '2026-03-29 01:00+02' + i % 13 * interval '1 hour' END "
+        "CASE WHEN i % 5 > 0 THEN timestamp '2026-10-25 01:00' + i % 11 * interval '7 minutes' END, "
+        "CASE WHEN i % 3 > 0 THEN timestamptz '2026-10-25 01:00+02' + i % 13 * interval '1 hour' END "
         "FROM generate_series(1, 300) i",
     ),
     "mariadb": (
         "CREATE TABLE mixed (id uuid PRIMARY KEY, n bigint unsigned, "
         "word varchar(9) COLLATE utf8mb4_general_ci, at datetime(3), day timestamp NULL)",
         "INSERT INTO mixed SELECT uuid(), nullif(seq % 7, 0) * 2000000000000000000, nullif(char(64 + seq % 40), 'C'), "
-        "CASE WHEN seq % 5 > 0 THEN timestamp'2026-03-29 01:00:00' + INTERVAL seq % 11 * 7 MINUTE END, "
-        "CASE WHEN seq % 3 > 0 THEN timestamp'2026-03-29 01:00:00' + INTERVAL seq % 13 HOUR END FROM seq_1_to_300",
+        "CASE WHEN seq % 5 > 0 THEN timestamp'2026-10-25 01:00:00' + INTERVAL seq % 11 * 7 MINUTE END, "
+        "CASE WHEN seq % 3 > 0 THEN timestamp'2026-10-25 01:00:00' + INTERVAL seq % 13 HOUR END FROM seq_1_to_300",
     ),
 }
 

@@ -93,6 +93,13 @@ def test_nobody_can_say_so_nothing_is_proven() -> None:
     assert ask(None, pending=waits_for("v1/1")) == (Position.before(5), waits_for("v1/1"))
 
 
+def test_who_can_say_a_moment_later_is_asked_again_even_without_a_wait() -> None:
+    """MySQL's list may be a copy that another look has just read."""
+    fence = Fence(Script([None, writers()]), sleep=lambda _: None)
+    request = LookRequest(IDS, None, rereads=True, ahead_of_proof=True, delay=timedelta(0), wait=timedelta(0))
+    assert fence.bound(request, NOW, lambda: Position.before(100)) == (Position.before(100), None)
+
+
 def test_with_a_caveat_a_sequence_has_to_grow_old_as_well() -> None:
     assert ask(writers(), caveat=True) == (Position.before(5), waits_for(bound=100))
     young = waits_for(taken=NOW - timedelta(minutes=4))
@@ -131,6 +138,20 @@ def test_in_the_hour_that_comes_twice_the_bound_stays_below_what_its_second_time
         assert isinstance(bound, datetime)
         for later in (m for m in local_hours() if m >= moment):
             assert local_time(bound, cursor) < local_time(later, cursor), (moment, later)
+
+
+@pytest.mark.parametrize("precision", [0, 6])
+def test_in_the_night_that_skips_an_hour_the_bound_lies_before_the_skip(precision: int) -> None:
+    """One tick before 03:00 on a wall in Berlin is no time at all."""
+    from floodmark.sources.sql import local_time
+
+    cursor = Cursor((Column("at", "timestamp", "timestamp", precision=precision),), "Europe/Berlin")
+    skip = datetime(2026, 3, 29, 1, 0, tzinfo=UTC)
+    for moment in (skip + timedelta(seconds=s) for s in (-3600, -1, 0, 0.5, 1, 3600)):
+        bound = clock_bound(cursor, moment).values[0]
+        assert isinstance(bound, datetime)
+        assert moment - timedelta(hours=1, seconds=2) <= bound < moment
+        assert local_time(bound, cursor) < local_time(moment, cursor)
 
 
 class TestMysqlNames:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from floodmark.model.duration import show_duration
@@ -12,7 +12,6 @@ from floodmark.model.plan import Guarantee
 from floodmark.model.position import Position
 from floodmark.model.table import Cursor
 from floodmark.ports import LookRequest
-from floodmark.sources.sql import utc_time
 
 Top = Callable[[], Position | None]
 """The cut beyond the highest value that is visible now. Looked up only by who needs it."""
@@ -38,7 +37,13 @@ def clock_bound(cursor: Cursor, moment: datetime) -> Position:
     unit = unit_of(cursor)
     if cursor.leading.zoned or cursor.timezone is None:
         return Position.before(floor_to(moment, unit) - unit)
-    return Position.before(utc_time(floor_to(_lowest_wall(moment, cursor.timezone), unit) - unit, cursor))
+    return Position.before(_earliest(floor_to(_lowest_wall(moment, cursor.timezone), unit) - unit, cursor.timezone))
+
+
+def _earliest(wall: datetime, timezone: str) -> datetime:
+    """What a clock on the wall may mean: in autumn two moments, and in spring, where it skips an hour, one before."""
+    zone = ZoneInfo(timezone)
+    return min(wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
 
 
 def _lowest_wall(moment: datetime, timezone: str) -> datetime:

@@ -27,6 +27,9 @@ MARGIN = timedelta(seconds=1)
 STEP = 0.12
 """Seconds between two listings. MySQL renews its list only when nobody has read it for a tenth of a second."""
 
+TRIES = 3
+"""Listings that are asked for where nobody can say, however short the wait."""
+
 
 class Listing(Protocol):
     """Who may be writing at one moment."""
@@ -101,11 +104,14 @@ class Fence:
         assert self.list_writers is not None  # noqa: S101 - asked by `bound`
         now: frozenset[str] | None = None
         ends = time.monotonic() + wait.total_seconds()
+        tried = 0
         while True:
+            tried += 1
             listing = self.list_writers()
             if listing is not None:
                 now = listing.writers if now is None else listing.left(now) if now else now
                 before = listing.left(before) if before else before
-            if (now is not None and not now) or time.monotonic() >= ends:
+            answered = now is not None or tried >= TRIES
+            if (now is not None and not now) or (answered and time.monotonic() >= ends):
                 return now, before
             self.sleep(STEP)

@@ -176,7 +176,7 @@ class MysqlSource(SqlSource):
     def _may_list(self) -> bool:
         pymysql = driver()
         try:
-            self._execute("SELECT 1 FROM information_schema.innodb_trx LIMIT 1")
+            self._execute(mysql_fence.NEEDS_PROCESS)
         except pymysql.Error as error:
             if error.args[0] in mysql_fence.DENIED:
                 return False

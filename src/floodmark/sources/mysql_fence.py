@@ -34,6 +34,10 @@ _BUSY_MARIADB = "SELECT id, command, time_ms FROM information_schema.processlist
 _BUSY_MYSQL = "SELECT id, command, time * 1000 FROM information_schema.processlist"
 _CLOCK = "SELECT cast(unix_timestamp(sysdate(6)) * 1000 AS signed)"
 
+NEEDS_PROCESS = "SELECT 1 FROM information_schema.innodb_cmp LIMIT 1"
+"""Turned away without the right to list transactions; but unlike a look at their list it does not keep the list's copy
+from being renewed."""
+
 READ_ONLY = 2**47
 """Transactions that have not written yet have a number from here on, and get another one when they do."""
 
