@@ -20,7 +20,7 @@ from floodmark.sources.fence import Fence
 from floodmark.sources.relation import relation_of
 from floodmark.sources.sql import CursorSql, quote
 from floodmark.sources.sql_source import SqlSource
-from floodmark.sources.sqlite_checksum import Sum, hash_row
+from floodmark.sources.sqlite.checksum import Sum, hash_row
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = 1_000_000

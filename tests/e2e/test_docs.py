@@ -12,7 +12,7 @@ from tests.h2 import H2Shop
 from tests.lab import Kind, Lab, ok
 
 from floodmark.opening import declare, load, validate
-from floodmark.sources.mysql_types import listed
+from floodmark.sources.mysql.types import listed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -209,7 +209,7 @@ def test_numbers_that_the_application_fills_weaken_the_guarantee(world: Lab) -> 
 
 
 def test_a_cut_connection_while_writers_are_listed_is_tried_again(world: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    from floodmark.sources import mysql_fence
+    from floodmark.sources.mysql import fence as mysql_fence
 
     failed: list[bool] = []
     real = mysql_fence.list_writers

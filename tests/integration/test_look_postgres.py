@@ -294,7 +294,7 @@ def test_a_column_without_a_zone_is_fenced_only_when_its_zone_is_declared(pg_lab
 
 
 def test_our_own_readers_are_no_writers(world: Lab) -> None:
-    from floodmark.sources.postgres_fence import MARK_READER
+    from floodmark.sources.postgres.fence import MARK_READER
 
     project = world.project(mode="append", change=BY_TIME)
     add(world, "early")

@@ -10,7 +10,7 @@ import pytest
 from tests.lab import Lab, ok
 
 from floodmark.errors import ConfigError
-from floodmark.sources.mysql_types import listed, type_of
+from floodmark.sources.mysql.types import listed, type_of
 
 KINDS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
     "tiny": ("tinyint", [("-128", -128), ("127", 127)]),

@@ -15,8 +15,10 @@ from floodmark.model.position import Position
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Cursor
 from floodmark.ports import ReadRequest
-from floodmark.sources.mysql import MysqlConnection, MysqlSource
-from floodmark.sources.postgres import PostgresConnection, PostgresSource
+from floodmark.sources.mysql.connection import MysqlConnection
+from floodmark.sources.mysql.source import MysqlSource
+from floodmark.sources.postgres.connection import PostgresConnection
+from floodmark.sources.postgres.source import PostgresSource
 from floodmark.sources.split import key_of, split_by
 
 if TYPE_CHECKING:
@@ -87,7 +89,7 @@ def test_each_row_lies_in_exactly_one_partition(mixed: Any, data: st.DataObject)
 
 
 def scalars(source: Any, row: tuple[Any, ...], cursor: Cursor) -> tuple[Any, ...]:
-    from floodmark.sources.postgres import _scalars
+    from floodmark.sources.postgres.source import _scalars
 
     return source._scalars(row, cursor) if isinstance(source, MysqlSource) else _scalars(row, cursor)
 

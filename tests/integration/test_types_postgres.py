@@ -11,8 +11,9 @@ import psycopg
 from tests.lab import ok
 from tests.type_lab import PAGE, Case, Catalogue, Refusal, assert_others_read_the_same
 
-from floodmark.sources.postgres import PostgresConnection, PostgresSource
-from floodmark.sources.postgres_types import COLUMNS, RESULT, PgColumn
+from floodmark.sources.postgres.connection import PostgresConnection
+from floodmark.sources.postgres.source import PostgresSource
+from floodmark.sources.postgres.types import COLUMNS, RESULT, PgColumn
 from floodmark.spark import own_session
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from floodmark.model.table import Column, Cursor
 from floodmark.ports import LookRequest
 from floodmark.sources.bound import clock_bound
 from floodmark.sources.fence import Caveat, Fence
-from floodmark.sources.mysql_fence import READ_ONLY, MysqlWriters, Statement, Transaction
-from floodmark.sources.postgres_fence import PostgresWriters
+from floodmark.sources.mysql.fence import READ_ONLY, MysqlWriters, Statement, Transaction
+from floodmark.sources.postgres.fence import PostgresWriters
 
 NOW = datetime(2026, 11, 16, 12, 0, 0, 123456, tzinfo=UTC)
 IDS = Cursor((Column("id", "bigint", "integer"),))

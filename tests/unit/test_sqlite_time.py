@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from floodmark.errors import SourceError
-from floodmark.sources.sqlite_time import TimeForm, detect_form, parse_time
+from floodmark.sources.sqlite.time import TimeForm, detect_form, parse_time
 
 MOMENTS = st.datetimes(datetime(1800, 1, 1), datetime(2200, 1, 1))
 

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from floodmark.config.secrets import mask, mask_line, secret_option
 from floodmark.errors import ConfigError
 from floodmark.model.passwords import passwords_in
-from floodmark.sources.jdbc_connection import JdbcConnection
+from floodmark.sources.jdbc.connection import JdbcConnection
 
 if TYPE_CHECKING:
     from tests.unit.config.conftest import Desk

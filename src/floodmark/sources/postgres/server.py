@@ -11,7 +11,7 @@ from typing import Any
 from floodmark.model.ledger import ServerSeen
 from floodmark.model.table import Cursor
 from floodmark.sources.fence import Caveat
-from floodmark.sources.postgres_fence import Rows
+from floodmark.sources.postgres.fence import Rows
 
 _SERVER = """
 SELECT clock_timestamp(), pg_is_in_recovery(), pg_backend_pid(), current_user::text,

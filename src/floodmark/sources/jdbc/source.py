@@ -18,9 +18,9 @@ from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Column, Cursor, TableInfo
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import delayed, delayed_bound
-from floodmark.sources.jdbc_connection import JdbcConnection
-from floodmark.sources.jdbc_errors import explained, refused_types, unknown_type
-from floodmark.sources.jdbc_types import JdbcColumn, column_of, cursor_column, wire_of
+from floodmark.sources.jdbc.connection import JdbcConnection
+from floodmark.sources.jdbc.errors import explained, refused_types, unknown_type
+from floodmark.sources.jdbc.types import JdbcColumn, column_of, cursor_column, wire_of
 from floodmark.sources.relation import check_names, relation_of
 from floodmark.sources.sql import (
     CursorSql,
@@ -36,8 +36,6 @@ from floodmark.sources.wire import Wires, refuse_twins
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["JdbcConnection", "JdbcSource"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

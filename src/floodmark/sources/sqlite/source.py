@@ -32,9 +32,9 @@ from floodmark.sources.sql import (
     utc_time,
 )
 from floodmark.sources.sql_source import SqlSource
-from floodmark.sources.sqlite_checksum import Sum, hash_row
-from floodmark.sources.sqlite_time import TimeForm, detect_form, misfitting, parse_time
-from floodmark.sources.sqlite_types import type_of, wire_of
+from floodmark.sources.sqlite.checksum import Sum, hash_row
+from floodmark.sources.sqlite.time import TimeForm, detect_form, misfitting, parse_time
+from floodmark.sources.sqlite.types import type_of, wire_of
 from floodmark.sources.wire import Wires, refuse_twins
 
 if TYPE_CHECKING:

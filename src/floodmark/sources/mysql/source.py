@@ -17,12 +17,12 @@ from floodmark.model.position import Scalar
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
-from floodmark.sources import mysql_fence
 from floodmark.sources.fence import OFF, Fence
-from floodmark.sources.mysql_catalog import ALL_TABLES, BASE_TABLES, UNKNOWN, column, result_column
-from floodmark.sources.mysql_connection import MysqlConnection, driver, may_pass, reason
-from floodmark.sources.mysql_fence import NO_PROCESS, MysqlWriters
-from floodmark.sources.mysql_types import MysqlType, type_of, wire_of
+from floodmark.sources.mysql import fence as mysql_fence
+from floodmark.sources.mysql.catalog import ALL_TABLES, BASE_TABLES, UNKNOWN, column, result_column
+from floodmark.sources.mysql.connection import MysqlConnection, driver, may_pass, reason
+from floodmark.sources.mysql.fence import NO_PROCESS, MysqlWriters
+from floodmark.sources.mysql.types import MysqlType, type_of, wire_of
 from floodmark.sources.relation import broken_query, check_names, relation_of
 from floodmark.sources.split import Split, cuts_from, key_of, readers, share, split_by
 from floodmark.sources.sql import CursorSql, Dialect, local_time, split_name, unknown_table, utc_time
@@ -32,8 +32,6 @@ from floodmark.sources.wire import Wires, refuse_twins
 if TYPE_CHECKING:
     import pymysql
     from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["MysqlConnection", "MysqlSource"]
 
 
 def quote(name: str) -> str:

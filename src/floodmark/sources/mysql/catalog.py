@@ -6,7 +6,7 @@ from typing import Any
 
 from floodmark.errors import ConfigError, Place
 from floodmark.model.table import Column
-from floodmark.sources.mysql_types import type_of
+from floodmark.sources.mysql.types import type_of
 
 TABLES = """
 SELECT table_schema, table_name FROM information_schema.tables

@@ -16,11 +16,11 @@ from floodmark.model.position import Scalar
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
-from floodmark.sources.postgres_catalog import SAMPLED, SIZE, TABLES, described
-from floodmark.sources.postgres_connection import PostgresConnection, driver, may_pass
-from floodmark.sources.postgres_fence import MARK_READER
-from floodmark.sources.postgres_look import PostgresLook
-from floodmark.sources.postgres_types import COLUMNS, RESULT, SESSION, PgColumn, wire_of
+from floodmark.sources.postgres.catalog import SAMPLED, SIZE, TABLES, described
+from floodmark.sources.postgres.connection import PostgresConnection, driver, may_pass
+from floodmark.sources.postgres.fence import MARK_READER
+from floodmark.sources.postgres.look import PostgresLook
+from floodmark.sources.postgres.types import COLUMNS, RESULT, SESSION, PgColumn, wire_of
 from floodmark.sources.relation import broken_query, check_names, relation_of
 from floodmark.sources.split import FEWEST, SAMPLE, Split, cuts_from, key_of, readers, share, split_by
 from floodmark.sources.sql import (
@@ -38,8 +38,6 @@ from floodmark.sources.wire import Wires, refuse_twins
 if TYPE_CHECKING:
     import psycopg
     from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["PostgresConnection", "PostgresSource"]
 
 OURS = 2
 """Sessions of a run that read no rows: the look's, and the one that holds the snapshot."""

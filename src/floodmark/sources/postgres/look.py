@@ -15,8 +15,8 @@ from floodmark.model.position import Position
 from floodmark.ports import LookRequest
 from floodmark.sources.bound import Top
 from floodmark.sources.fence import OFF, STEP, Caveat, Fence
-from floodmark.sources.postgres_fence import Rows, holders, open_transactions, unseen
-from floodmark.sources.postgres_server import Origins, PostgresServer, ask, origins, sequence_caveats
+from floodmark.sources.postgres.fence import Rows, holders, open_transactions, unseen
+from floodmark.sources.postgres.server import Origins, PostgresServer, ask, origins, sequence_caveats
 from floodmark.sources.relation import Relation
 
 

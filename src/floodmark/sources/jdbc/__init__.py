@@ -1,0 +1,1 @@
+"""Any other database, through its JDBC driver."""
