@@ -36,7 +36,7 @@ from tests.mariadb import MariadbServer  # noqa: E402
 from tests.services import PostgresServer, run_faulty  # noqa: E402
 
 from floodmark.model.spec import SparkSpec  # noqa: E402
-from floodmark.spark import open_session, stop_session  # noqa: E402
+from floodmark.spark.session import open_session, stop_session  # noqa: E402
 from floodmark.testing.faults import STEPS  # noqa: E402
 
 WORLDS: tuple[tuple[Kind, str], ...] = (

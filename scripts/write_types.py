@@ -21,7 +21,7 @@ from tests.services import PostgresServer  # noqa: E402
 from tests.type_lab import PAGE, Catalogue  # noqa: E402
 
 from floodmark.model.spec import SparkSpec  # noqa: E402
-from floodmark.spark import open_session, stop_session  # noqa: E402
+from floodmark.spark.session import open_session, stop_session  # noqa: E402
 
 HEAD = """# Types
 

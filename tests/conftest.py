@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One Spark for all tests. A test that changes settings takes `own_session(spark)`."""
     from floodmark.model.spec import SparkSpec
-    from floodmark.spark import open_session, stop_session
+    from floodmark.spark.session import open_session, stop_session
 
     log_file = tmp_path_factory.mktemp("spark") / "spark.log"
     # Many small loads, each with queries of its own: compiling them takes longer than running them.

@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from floodmark.jars import find_java, jars_for
+from floodmark.spark.jars import jars_for
+from floodmark.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

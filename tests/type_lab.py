@@ -17,7 +17,7 @@ from floodmark.opening import declare
 from floodmark.ports import ReadRequest, Source
 from floodmark.project import Project
 from floodmark.registry import Registry
-from floodmark.spark import own_session
+from floodmark.spark.session import own_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -129,7 +129,7 @@ class Project:
         """Ends the Spark that this project started, and with it whatever runs on it."""
         self.stop()
         if self._spark is not None:
-            from floodmark.spark import stop_session
+            from floodmark.spark.session import stop_session
 
             stop_session(self._spark)
 
@@ -203,7 +203,7 @@ class Project:
 
     def close(self) -> None:
         if self._spark is not None:
-            from floodmark.spark import stop_session
+            from floodmark.spark.session import stop_session
 
             stop_session(self._spark)
             self._spark = None
@@ -264,8 +264,8 @@ class Project:
 
     def _session(self, rows: int | None, tell: Callable[[str], None]) -> SparkSession:
         """One Spark for the project, a session of its own for each run: settings must not leak between them."""
-        from floodmark.spark import open_session, own_session
-        from floodmark.tuning import SESSION_SETTINGS
+        from floodmark.spark.session import open_session, own_session
+        from floodmark.spark.tuning import SESSION_SETTINGS
 
         if self._given_spark is not None:
             session = own_session(self._given_spark)

@@ -11,8 +11,8 @@ import pytest
 
 from floodmark.errors import ConfigError
 from floodmark.model.spec import SparkSpec
-from floodmark.spark import open_session, own_session
-from floodmark.tuning import settings_for
+from floodmark.spark.session import open_session, own_session
+from floodmark.spark.tuning import settings_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +22,7 @@ import os, sys
 from pathlib import Path
 from floodmark.errors import FloodmarkError
 from floodmark.model.spec import SparkSpec
-from floodmark.spark import open_session, own_session, stop_session
+from floodmark.spark.session import open_session, own_session, stop_session
 
 log_file = Path(sys.argv[1]) / "logs" / "spark.log"
 """
@@ -219,7 +219,7 @@ def test_a_jvm_that_died_can_still_be_stopped(tmp_path: Path) -> None:
 
 
 def test_without_pyspark_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("floodmark.spark.find_spec", lambda _: None)
+    monkeypatch.setattr("floodmark.spark.session.find_spec", lambda _: None)
     with pytest.raises(ConfigError, match="pyspark is not installed") as caught:
         open_session(SparkSpec(), needs=[], log_file=tmp_path / "spark.log")
     assert caught.value.hint == "pip install 'floodmark[spark]'"

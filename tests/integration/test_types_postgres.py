@@ -14,7 +14,7 @@ from tests.type_lab import PAGE, Case, Catalogue, Refusal, assert_others_read_th
 from floodmark.sources.postgres.connection import PostgresConnection
 from floodmark.sources.postgres.source import PostgresSource
 from floodmark.sources.postgres.types import COLUMNS, RESULT, PgColumn
-from floodmark.spark import own_session
+from floodmark.spark.session import own_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

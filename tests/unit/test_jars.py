@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import urllib.error
 import zipfile
 from email.message import Message
@@ -9,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from floodmark import jars
 from floodmark.errors import ConfigError
-from floodmark.jars import JARS, Jar, cache_folder, find_java, jars_for
+from floodmark.spark.jars import JARS, Jar, cache_folder, jars_for
 
 CONTENT = b"not really a jar"
 
@@ -156,47 +154,3 @@ def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch: py
     assert cache_folder() == tmp_path / "xdg/floodmark/jars"
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert cache_folder() == tmp_path / "home/.cache/floodmark/jars"
-
-
-@pytest.fixture
-def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """`java` that says what the file beside it holds, first on an otherwise empty PATH."""
-    program = tmp_path / "bin" / "java"
-    program.parent.mkdir()
-    program.write_text('#!/bin/sh\nwhile read -r line; do echo "$line" >&2; done < "${0%/*}/says"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    return program
-
-
-@pytest.mark.parametrize(
-    ("says", "major"), [('openjdk version "17.0.15" 2025-04-15', 17), ('java version "21" 2023-09-19 LTS', 21)]
-)
-def test_java_is_found_on_path(fake_java: Path, says: str, major: int) -> None:
-    (fake_java.parent / "says").write_text(f"Picked up JAVA_TOOL_OPTIONS: -Dx=1\n{says}\n")
-    assert find_java() == jars.Java(fake_java, major)
-
-
-@pytest.mark.parametrize(("says", "major"), [('java version "1.8.0_412"', 8), ('openjdk version "11.0.2"', 11)])
-def test_an_old_java_is_refused_with_a_way_out(fake_java: Path, says: str, major: int) -> None:
-    (fake_java.parent / "says").write_text(f"{says}\n")
-    with pytest.raises(ConfigError, match=f"is Java {major}") as caught:
-        find_java()
-    assert "openjdk-17-jre-headless" in (caught.value.hint or "")
-
-
-def test_java_home_comes_before_path(fake_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (fake_java.parent / "says").write_text('openjdk version "17.0.15"\n')
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "elsewhere"))
-    with pytest.raises(ConfigError, match=r"JAVA_HOME is .*elsewhere"):
-        find_java()
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    monkeypatch.setenv("PATH", os.devnull)
-    assert find_java().path == fake_java
-
-
-def test_a_java_that_does_not_run_is_quoted(fake_java: Path) -> None:
-    (fake_java.parent / "says").write_text("Error: could not find libjava.so\n")
-    with pytest.raises(ConfigError, match=r"could not find libjava\.so"):
-        find_java()

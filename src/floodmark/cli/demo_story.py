@@ -101,7 +101,7 @@ class Story:
     def _verdict(self) -> None:
         from floodmark.cli.demo_verdict import judge
         from floodmark.model.spec import SparkSpec
-        from floodmark.spark import open_session
+        from floodmark.spark.session import open_session
 
         self._say("And is everything there, once? Every row of the shop against every row of the lake:")
         # Beside the warm session of the runs; it ends with theirs.

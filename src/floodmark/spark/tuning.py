@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from floodmark.jars import jars_for
 from floodmark.model.spec import SparkSpec
+from floodmark.spark.jars import jars_for
 
 SESSION_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from floodmark.errors import ConfigError, FloodmarkError, MissingExtra
-from floodmark.jars import NEWEST_JAVA, Java, find_java
 from floodmark.model.spec import SparkSpec
-from floodmark.tuning import SESSION_SETTINGS, as_text, is_local, settings_for
+from floodmark.spark.java import NEWEST_JAVA, Java, find_java
+from floodmark.spark.tuning import SESSION_SETTINGS, as_text, is_local, settings_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""What Spark needs of Java: a runtime, and libraries beside its own: pinned, fetched once, then used offline."""
+"""The Java libraries that Spark needs beside its own: pinned, fetched once, then used offline."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import http.client
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 import time
 import urllib.error
@@ -18,12 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from floodmark.errors import ConfigError
-
-OLDEST_JAVA, NEWEST_JAVA = 17, 21
-INSTALL_JAVA = (
-    "install one with `apt-get install openjdk-17-jre-headless` (or openjdk-21-jre-headless), "
-    "or set JAVA_HOME to a Java 17 or 21"
-)
 
 MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
 
@@ -204,31 +197,3 @@ def _unavailable(jar: Jar, path: Path, url: str, why: str) -> ConfigError:
         hint=f"download {jar.filename} elsewhere and place it at {path}, "
         "or set FLOODMARK_MAVEN_URL to a Maven mirror that this machine can reach",
     )
-
-
-@dataclass(frozen=True)
-class Java:
-    path: Path
-    major: int
-
-
-def find_java() -> Java:
-    """The Java that Spark will run on: JAVA_HOME's, else the first on PATH. Raises ConfigError."""
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
-    if found is None:
-        where = f"JAVA_HOME is {home}, and there is no bin/java in it" if home else "there is none on PATH"
-        raise ConfigError(f"Spark needs Java {OLDEST_JAVA} or {NEWEST_JAVA}: {where}", hint=INSTALL_JAVA)
-    try:
-        said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"Java at {found} does not run: {error}", hint=INSTALL_JAVA) from error
-    version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
-    if said.returncode != 0 or version is None:
-        raise ConfigError(f"Java at {found} does not run: {(said.stderr + said.stdout).strip()}", hint=INSTALL_JAVA)
-    java = Java(Path(found), int(version[1]))
-    if java.major < OLDEST_JAVA:
-        raise ConfigError(
-            f"Spark needs Java {OLDEST_JAVA} or {NEWEST_JAVA}: {found} is Java {java.major}", hint=INSTALL_JAVA
-        )
-    return java

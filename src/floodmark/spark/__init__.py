@@ -1,0 +1,1 @@
+"""The Spark that pipelines run on: its Java, its libraries, its settings, its session."""
