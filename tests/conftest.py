@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,10 @@ from tests.services import PostgresServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# Wherever the tests run: no command leaves a warm Spark or an archive behind, unless its test says so.
+os.environ.setdefault("CI", "true")
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from floodmark.model.version import VERSION
+
+__version__ = VERSION
 
 __all__ = [
     "FloodmarkError",

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from floodmark.errors import FloodmarkError, LeaseError, OutcomeUnknown, StateConflict, StateError, TargetError
-from floodmark.javawords import first_line
+from floodmark.javawords import first_line, is_lost
 from floodmark.model.lease import Lease
 from floodmark.model.ledger import Intent, PipelineState, begin, settle
 from floodmark.model.outcome import Head, Landed, Load
@@ -86,7 +86,12 @@ class Committer:
         if isinstance(error, FloodmarkError):
             raise error
         raise TargetError(
-            f"the load failed: {first_line(error)}", table=self.spec.target.table, transient=sounds_transient(error)
+            f"the load failed: {first_line(error)}",
+            table=self.spec.target.table,
+            transient=sounds_transient(error),
+            hint="run again: nothing is loaded twice. Why it ended may stand in Spark's log"
+            if is_lost(error)
+            else None,
         ) from error
 
     def abandon(self, state: PipelineState, lease: Lease | None) -> None:

@@ -15,8 +15,15 @@ def plain(line: str) -> str:
     return _TAIL.sub("", _CONDITION.sub("", line)).strip()
 
 
+def is_lost(error: BaseException) -> bool:
+    """Whether the JVM has gone: killed, or out of memory. By name, for this is read without PySpark, too."""
+    return any(kind.__name__ == "Py4JNetworkError" for kind in type(error).__mro__)
+
+
 def first_line(error: BaseException) -> str:
     """Spark's errors carry whole Java traces; the cause that a user can act on stands in one line of them."""
+    if is_lost(error):
+        return "Spark ended in the middle of the work"
     text = str(error).strip() or type(error).__name__
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in lines:

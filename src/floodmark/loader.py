@@ -44,6 +44,8 @@ class Surroundings:
     secrets: tuple[str, ...] = ()
     lease_ttl: timedelta = TTL
     stop: Stop = field(default_factory=Stop)
+    expect: Callable[[int | None, Callable[[str], None]], None] = lambda _rows, _tell: None
+    """Told beforehand that `spark` will be asked for, so that it can be on its way."""
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark import config
 from floodmark.model.outcome import TargetState
-from floodmark.model.spec import ProjectSpec, SparkSpec
+from floodmark.model.spec import ProjectSpec
 from floodmark.project import Project
 from floodmark.registry import Registry
 from floodmark.stores import create_state_store
@@ -25,15 +25,17 @@ def load(
     master: str | None = None,
     remote: str | None = None,
     spark: SparkSession | None = None,
+    resident: bool = False,
 ) -> Project:
     """The project that a YAML file declares. `master` and `remote` win over the file's; a session of your own (a
-    notebook's, with Delta in it) is used as it is and left running."""
+    notebook's, with Delta in it) is used as it is and left running. `resident` lets `spark: {resident: auto}` leave a
+    warm Spark behind, as the command line does."""
     registry = registry or Registry.default()
     spec = validate(path, variables=variables, registry=registry)
     if master or remote:
-        elsewhere = SparkSpec(master=master, remote=remote, config=spec.spark.config)
+        elsewhere = spec.spark.model_copy(update={"master": master, "remote": remote})
         spec = spec.model_copy(update={"spark": elsewhere})
-    return Project(spec, registry, spark)
+    return Project(spec, registry, spark, resident=resident)
 
 
 def declare(

@@ -50,13 +50,23 @@ class Silent:
 
 
 class Project:
-    def __init__(self, spec: ProjectSpec, registry: Registry | None = None, spark: SparkSession | None = None) -> None:
+    def __init__(
+        self,
+        spec: ProjectSpec,
+        registry: Registry | None = None,
+        spark: SparkSession | None = None,
+        *,
+        resident: bool = False,
+    ) -> None:
+        """`resident` lets `spark: {resident: auto}` leave a warm Spark behind, as the command line does."""
         self.spec = spec
         self._given_spark = spark
+        self._resident = resident
         self._registry = registry or Registry.default()
         self._root = Path(spec.root)
         self._store: StateStore | None = None
         self._spark: SparkSession | None = None
+        self._begun = False
         self._stop = Stop()
         self._wildcards = Wildcards(self._source)
 
@@ -131,7 +141,7 @@ class Project:
         if self._spark is not None:
             from floodmark.spark.session import stop_session
 
-            stop_session(self._spark)
+            stop_session(self._spark, cleanly=False)
 
     async def run_async(self, name: str, **options: Any) -> RunResult:
         """The same in a thread, for callers with an event loop."""
@@ -202,11 +212,13 @@ class Project:
         return self._runner(name).move(to)
 
     def close(self) -> None:
-        if self._spark is not None:
-            from floodmark.spark.session import stop_session
+        if self._begun:
+            from floodmark.spark.session import end_beginning, stop_session
 
-            stop_session(self._spark)
-            self._spark = None
+            end_beginning()
+            if self._spark is not None:
+                stop_session(self._spark)
+            self._spark, self._begun = None, False
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -229,6 +241,7 @@ class Project:
         return Surroundings(
             root=self._root,
             spark=self._session,
+            expect=self._begin_session,
             now=lambda: datetime.now(UTC),
             new_id=lambda: uuid.uuid4().hex[:16],
             secrets=self.spec.secrets,
@@ -273,7 +286,26 @@ class Project:
                 session.conf.set(name, value)
             return session
         if self._spark is None:
-            needs = dict.fromkeys(need for c in self.spec.connections.values() for need in self._java(c))
-            log_file = self._root / ".floodmark" / "logs" / "spark.log"
-            self._spark = open_session(self.spec.spark, needs=needs, log_file=log_file, rows=rows, tell=tell)
+            self._begun = True
+            self._spark = open_session(self.spec.spark, **self._spark_options(), rows=rows, tell=tell)
         return own_session(self._spark)
+
+    def _begin_session(self, rows: int | None, tell: Callable[[str], None]) -> None:
+        """A JVM takes its time to start: it is sent for as soon as there is something to do."""
+        from floodmark.spark.session import begin_session
+
+        if self._given_spark is None and self._spark is None:
+            self._begun = True
+            begin_session(self.spec.spark, **self._spark_options(), rows=rows, tell=tell)
+
+    def _spark_options(self) -> dict[str, Any]:
+        from floodmark.spark.place import wanted
+        from floodmark.spark.session import Stay
+
+        spec = self.spec.spark
+        stays = spec.resident == "on" or (self._resident and wanted(spec.resident))
+        return {
+            "needs": list(dict.fromkeys(need for c in self.spec.connections.values() for need in self._java(c))),
+            "log_file": self._root / ".floodmark" / "logs" / "spark.log",
+            "stay": Stay(self._root, spec.idle.total_seconds()) if stays else None,
+        }

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("sources", "changes", "targets", "shaping", "state")
 PAGES = sorted(page for folder in FOLDERS for page in (ROOT / "docs" / folder).glob("*.md") if page.stem != "jdbc")
+PAGES.append(ROOT / "docs" / "spark.md")
 
 STATES = {"postgres": "pg_db", "mysql": "my_db", "bucket": "s3_bucket"}
 """The page of a store to the fixture that has its server."""

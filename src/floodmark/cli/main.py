@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from floodmark import __version__
-from floodmark.cli import backfill, demo, plan, run, state, status, validate
+from floodmark.cli import backfill, demo, plan, run, spark, state, status, validate
 from floodmark.cli.options import Debug
 from floodmark.cli.session import Session
 
@@ -27,6 +27,7 @@ app.command()(backfill.backfill)
 app.command()(status.status)
 app.command()(status.history)
 app.add_typer(state.app, name="state")
+app.add_typer(spark.app, name="spark")
 app.command()(validate.schema)
 
 

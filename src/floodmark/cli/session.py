@@ -74,7 +74,12 @@ class Call:
         project = self.session.projects.get(file.resolve())
         if project is None:
             project = load(
-                file, variables=self.variables(given), registry=self.session.registry, master=master, remote=remote
+                file,
+                variables=self.variables(given),
+                registry=self.session.registry,
+                master=master,
+                remote=remote,
+                resident=not self.session.keeps_projects,
             )
             self.session.projects[file.resolve()] = project
         self.out.redact.learn(project.spec.secrets)

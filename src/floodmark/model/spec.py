@@ -210,11 +210,24 @@ class RetrySpec(Options):
     longest_wait: Duration = Field(default=timedelta(seconds=30), description="The wait grows no longer than this.")
 
 
+Switch = Literal["auto", "on", "off"]
+
+
 class SparkSpec(Options):
     master: str | None = Field(default=None, description="Spark master. Local with all cores when unset.")
     remote: str | None = Field(default=None, description="Spark Connect address, e.g. sc://host:15002.")
     config: dict[str, str | int | float | bool] = Field(
         default_factory=dict, description="Any Spark setting; wins over Floodmark's own."
+    )
+    resident: Switch = Field(
+        default="auto",
+        description="Leave a warm Spark behind for the next `floodmark run`; `auto` does on a machine that stays, and "
+        "not in CI or in a container. Local Spark only.",
+    )
+    idle: Duration = Field(default=timedelta(minutes=15), description="When a resident Spark that nobody uses ends.")
+    archive: Switch = Field(
+        default="auto",
+        description="Keep Spark's loaded classes in the cache (200 MB), for a quicker start; `auto` as for `resident`.",
     )
 
 

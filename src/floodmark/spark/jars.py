@@ -126,11 +126,19 @@ def _named(need: str) -> Sequence[Jar | Path]:
 
 
 def cache_folder() -> Path:
+    return _cache() / "jars"
+
+
+def archives_folder() -> Path:
+    return _cache() / "archives"
+
+
+def _cache() -> Path:
     if own := os.environ.get("FLOODMARK_CACHE"):
-        return Path(own).expanduser() / "jars"
+        return Path(own).expanduser()
     if xdg := os.environ.get("XDG_CACHE_HOME"):
-        return Path(xdg) / "floodmark" / "jars"
-    return Path.home() / ".cache" / "floodmark" / "jars"
+        return Path(xdg) / "floodmark"
+    return Path.home() / ".cache" / "floodmark"
 
 
 def _cached(jar: Jar, folder: Path, fetch: Fetch, tell: Callable[[str], None]) -> Path:

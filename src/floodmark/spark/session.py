@@ -6,38 +6,80 @@ import logging
 import os
 import re
 import signal
-import subprocess
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from floodmark.errors import ConfigError, FloodmarkError, MissingExtra
 from floodmark.model.spec import SparkSpec
+from floodmark.spark.archive import Archive
+from floodmark.spark.entrance import Entrance, KeptJvm, OwnJvm, Submitted
+from floodmark.spark.jars import archives_folder
 from floodmark.spark.java import NEWEST_JAVA, Java, find_java
-from floodmark.spark.tuning import SESSION_SETTINGS, as_text, is_local, settings_for
+from floodmark.spark.launch import direct_command
+from floodmark.spark.place import wanted
+from floodmark.spark.tuning import SESSION_SETTINGS, as_text, is_local, settings_for, sized_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SECRET = re.compile(r"(?i)secret|password|token|access[.]?key")
+
+@dataclass(frozen=True)
+class Stay:
+    """The JVM is to stay behind, warm, for the next run of this project."""
+
+    root: Path
+    idle: float
+    """Seconds until it ends itself."""
 
 
 class _Launch(NamedTuple):
-    """The JVM that this process started; a process can have only one Spark driver."""
+    """The JVM that this process started or entered; a process can have only one Spark driver."""
 
     context: Any
     gateway: Any
     interrupt: Any
+    entrance: Entrance
+
+
+class _Beginning(NamedTuple):
+    """A JVM on its way."""
+
+    entrance: Entrance
+    settings: dict[str, str]
+    log_file: Path
+    log_from: int
+    java: Java
 
 
 _launch: _Launch | None = None
+_beginning: _Beginning | None = None
 _connected: SparkSession | None = None
 _one_at_a_time = threading.RLock()
+
+
+def begin_session(
+    spec: SparkSpec,
+    *,
+    needs: Iterable[str],
+    log_file: Path,
+    rows: int | None = None,
+    stay: Stay | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Sends for a JVM, so that the next `open_session` finds it on its way. Where Spark is there already, or is
+    somebody else's, there is nothing to begin."""
+    global _beginning
+    with _one_at_a_time:
+        if spec.remote or _beginning is not None or _is_active() or find_spec("pyspark") is None:
+            return
+        _beginning = _begin(spec, list(needs), log_file, rows, stay, tell)
 
 
 def open_session(
@@ -46,6 +88,7 @@ def open_session(
     needs: Iterable[str],
     log_file: Path,
     rows: int | None = None,
+    stay: Stay | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> SparkSession:
     """A session on the Spark that `spec` names; Spark's own words go to `log_file`, never to the terminal.
@@ -56,16 +99,58 @@ def open_session(
     returned.
     Raises ConfigError for what the operator can mend, MissingExtra without PySpark, FloodmarkError when Spark fails.
     """
+    global _beginning
     if find_spec("pyspark") is None:
         raise MissingExtra("pyspark is not installed", hint="pip install 'floodmark[spark]'")
     if spec.remote:
         return _connect(spec)
     with _one_at_a_time:
         if (active := _active_session()) is not None:
-            return _beside(active, spec)
-        java = find_java()
-        settings = settings_for(spec, needs=list(needs), log_file=log_file, rows=rows, tell=tell)
-        return _start(settings, log_file, java)
+            return _beside(active, spec, rows)
+        begun, _beginning = _beginning, None
+        if begun is None:
+            begun = _begin(spec, list(needs), log_file, rows, stay, tell)
+        session = _enter(begun)
+        return session if stay is None else _beside(session, spec, rows)
+
+
+def _begin(
+    spec: SparkSpec,
+    needs: list[str],
+    log_file: Path,
+    rows: int | None,
+    stay: Stay | None,
+    tell: Callable[[str], None],
+) -> _Beginning:
+    java = find_java()
+    settings = settings_for(spec, needs=needs, log_file=log_file, rows=rows, tell=tell, stays=stay is not None)
+    log_from = log_file.stat().st_size if log_file.exists() else 0
+    return _Beginning(_entrance(spec, settings, log_file, java, stay), settings, log_file, log_from, java)
+
+
+def _entrance(spec: SparkSpec, settings: dict[str, str], log_file: Path, java: Java, stay: Stay | None) -> Entrance:
+    if not is_local(settings["spark.master"]):
+        return Submitted(settings, log_file)
+    # Without it Spark looks this host's name up, which takes seconds or fails where no DNS knows it.
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    command = direct_command(java.path, settings)
+    if command is None:
+        return Submitted(settings, log_file)
+    archives = archives_folder() if wanted(spec.archive) else None
+    if stay is not None:
+        kept = KeptJvm(stay.root, command, settings, log_file, stay.idle, archives)
+        if kept.begin():
+            return kept
+    return OwnJvm(command, log_file, None if archives is None else Archive(str(archives), command))
+
+
+def end_beginning() -> None:
+    """Of a JVM that was sent for and never needed."""
+    global _beginning
+    with _one_at_a_time:
+        begun, _beginning = _beginning, None
+    if begun is not None:
+        begun.entrance.leave(None, cleanly=False)
 
 
 def own_session(base: SparkSession) -> SparkSession:
@@ -73,8 +158,7 @@ def own_session(base: SparkSession) -> SparkSession:
 
     What was set on `base` holds in it too. Over Spark Connect it is `base` itself.
     """
-    # PySpark prints every failed query to stderr as a line of JSON, beside the error that it raises.
-    logging.getLogger("DataFrameQueryContextLogger").disabled = True
+    _hush()
     if _is_connect(base):
         return base
     session = base.newSession()
@@ -86,8 +170,9 @@ def own_session(base: SparkSession) -> SparkSession:
     return session
 
 
-def stop_session(spark: SparkSession) -> None:
-    """Ends the session, and the JVM if `open_session` started it; somebody else's goes on. Idempotent."""
+def stop_session(spark: SparkSession, *, cleanly: bool = True) -> None:
+    """Ends the session, and the JVM if `open_session` started it; one that is kept warm goes on, unless it is not left
+    `cleanly`, and so does somebody else's. Idempotent."""
     global _launch
     if _is_connect(spark):
         if spark is _connected:
@@ -104,13 +189,29 @@ def stop_session(spark: SparkSession) -> None:
     try:
         with suppress(Py4JError, OSError), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            spark.stop()
-        _end_jvm(launch.gateway)
+            if isinstance(launch.entrance, KeptJvm):
+                launch.context._accumulatorServer.shutdown()
+            else:
+                spark.stop()
+        launch.entrance.leave(launch.gateway, cleanly=cleanly)
+        _forget()
     finally:
         logging.disable(silenced)
     if threading.current_thread() is threading.main_thread():
         # Spark put its own handler there, which would ask a context that is gone to cancel its jobs.
         signal.signal(signal.SIGINT, launch.interrupt)
+
+
+def _hush() -> None:
+    """PySpark prints every failed query to stderr as a line of JSON, and py4j a traceback when its JVM has gone: each
+    beside the error that it raises."""
+    logging.getLogger("DataFrameQueryContextLogger").disabled = True
+    if _is_not_py4js not in logging.root.filters:
+        logging.root.addFilter(_is_not_py4js)
+
+
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 
 def _is_connect(spark: SparkSession) -> bool:
@@ -136,6 +237,11 @@ def _connect(spec: SparkSpec) -> SparkSession:
     return session
 
 
+def _is_active() -> bool:
+    """Without importing PySpark to find out."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ or ("pyspark.sql" in sys.modules and _active_session() is not None)
+
+
 def _active_session() -> SparkSession | None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -148,7 +254,7 @@ def _active_session() -> SparkSession | None:
     return None
 
 
-def _beside(active: SparkSession, spec: SparkSpec) -> SparkSession:
+def _beside(active: SparkSession, spec: SparkSpec, rows: int | None) -> SparkSession:
     running = active.conf.get("spark.master", None)
     if spec.master and running and spec.master != running:
         raise ConfigError(
@@ -156,78 +262,73 @@ def _beside(active: SparkSession, spec: SparkSpec) -> SparkSession:
             hint="leave `spark.master` out to use the running one, or stop that first",
         )
     session = own_session(active)
-    for key, value in (SESSION_SETTINGS | as_text(spec.config)).items():
+    for key, value in (SESSION_SETTINGS | sized_settings(rows) | as_text(spec.config)).items():
         if session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session
 
 
-def _start(settings: dict[str, str], log_file: Path, java: Java) -> SparkSession:
+def _enter(begun: _Beginning) -> SparkSession:
     global _launch
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
+    _hush()
+    entrance, settings = begun.entrance, begun.settings
     if is_local(settings["spark.master"]):
-        # Without it Spark looks this host's name up, which takes seconds or fails where no DNS knows it.
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         # On a cluster this interpreter's path need not exist.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     interrupt = signal.getsignal(signal.SIGINT) or signal.SIG_DFL
     gateway = None
-    log_file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        gateway, warm = entrance.gateway()
+        context = _context(gateway, settings, warm=warm)
+        _launch = _Launch(context, gateway, interrupt, entrance)
+        session = SparkSession(context, options=dict(settings))
+        entrance.entered()
+    except BaseException as error:
+        why = _first_line(error)  # asks the JVM, so before its end
+        _launch = None
+        entrance.leave(gateway, cleanly=False)
+        _forget()
+        if isinstance(error, Exception):
+            raise _failed(why, begun) from error
+        raise
+    if isinstance(entrance, KeptJvm) and threading.current_thread() is threading.main_thread():
+        # Spark's own handler would cancel every job in the JVM, other runs' too.
+        signal.signal(signal.SIGINT, interrupt)
+    return session
+
+
+def _context(gateway: Any, settings: dict[str, str], *, warm: bool) -> Any:
+    from pyspark import SparkConf, SparkContext
+
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    # Every user of this machine can read a command line: secrets go over the gateway, with the context's settings.
-    visible = SparkConf(loadDefaults=False).setAll([(k, v) for k, v in settings.items() if not SECRET.search(k)])
-    with log_file.open("ab") as log:
-        start_of_ours = log.tell()
-        try:
-            # The child gets the log as its output, rather than this process for a while: a progress line that is
-            # being drawn in another thread meanwhile must not end up in the log.
-            gateway = launch_gateway(visible, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
-            context = SparkContext(conf=conf, gateway=gateway)
-            _launch = _Launch(context, gateway, interrupt)
-            return SparkSession(context, options=dict(settings))
-        except BaseException as error:
-            why = _first_line(error)  # asks the JVM, so before its end
-            _launch = None
-            if gateway is not None:
-                _end_jvm(gateway)
-            if isinstance(error, Exception):
-                raise _failed(why, log_file, start_of_ours, java) from error
-            raise
+    if not warm:
+        return SparkContext(conf=conf, gateway=gateway)
+    there = gateway.jvm.org.apache.spark.SparkContext.getOrCreate()
+    return SparkContext(conf=conf, gateway=gateway, jsc=gateway.jvm.JavaSparkContext.fromSparkContext(there))
 
 
-def _end_jvm(gateway: Any) -> None:
+def _forget() -> None:
+    """PySpark would hand the gateway that was left to the next session of this process."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    with suppress(Exception):
-        gateway.shutdown()
-    process: subprocess.Popen[bytes] = gateway.proc
-    if process.stdin is not None:
-        process.stdin.close()  # on which the JVM ends itself, and clears its temporary files
-    for give_up in (process.terminate, process.kill):
-        try:
-            process.wait(timeout=15)
-            break
-        except subprocess.TimeoutExpired:
-            give_up()
-    process.wait()
-    # PySpark would hand the dead gateway to the next session of this process.
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
-def _failed(why: str, log_file: Path, start_of_ours: int, java: Java) -> FloodmarkError:
-    with log_file.open("rb") as log:
-        log.seek(start_of_ours)
+def _failed(why: str, begun: _Beginning) -> FloodmarkError:
+    lines: list[str] = []
+    with suppress(FileNotFoundError), begun.log_file.open("rb") as log:
+        log.seek(begun.log_from)
         lines = log.read().decode(errors="replace").splitlines()
     told = [line for line in lines if line.strip() and not re.match(r"\s+(at |\.\.\. )", line)]
-    newer = f"Java {java.major} may be too new for Spark: try {NEWEST_JAVA}; " if java.major > NEWEST_JAVA else ""
+    major = begun.java.major
+    newer = f"Java {major} may be too new for Spark: try {NEWEST_JAVA}; " if major > NEWEST_JAVA else ""
     return FloodmarkError(
         "\n".join([f"Spark did not start: {why}", *(f"  {line}" for line in told[-12:])]),
-        hint=f"{newer}the whole log is {log_file}",
+        hint=f"{newer}the whole log is {begun.log_file}",
     )
 
 

@@ -67,8 +67,10 @@ def settings_for(
     log_file: Path,
     rows: int | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    stays: bool = False,
 ) -> dict[str, str]:
-    """Every setting for a Spark that this process starts, the user's own on top."""
+    """Every setting for a Spark that is about to be started, the user's own on top. One that `stays` for later runs is
+    the same whatever this run's work is."""
     asked = as_text(spec.config)
     local = is_local(master := asked.get("spark.master") or spec.master or "local[*]")
     jars = [str(path) for path in jars_for(needs, tell=tell)]
@@ -89,14 +91,23 @@ def settings_for(
         settings |= LOCAL_SETTINGS | {"spark.sql.warehouse.dir": warehouse.as_uri()}
         if "GC" not in asked.get("spark.driver.extraJavaOptions", ""):
             settings["spark.driver.extraJavaOptions"] += f" {LEAN_JVM}"  # a JVM refuses two collectors
-        if rows is not None and rows <= SMALL_WORK:
+        if not stays and _is_small(rows):
             settings["spark.driver.extraJavaOptions"] += f" {QUICK_JVM}"
-            # Each stage would become a job of its own, planned anew: more time than small work can win back.
-            settings["spark.sql.adaptive.enabled"] = "false"
+            settings |= sized_settings(rows)
     if jars:
         # On the class path they load quicker than through `spark.jars`, which copies them; a cluster needs the copies.
         settings |= {"spark.driver.extraClassPath": os.pathsep.join(jars)} if local else {"spark.jars": ",".join(jars)}
     return settings | {key: _joined(key, settings.get(key), value) for key, value in asked.items()}
+
+
+def sized_settings(rows: int | None) -> dict[str, str]:
+    """For a session, by the work ahead of it. Adaptive execution makes each stage a job of its own, planned anew: more
+    time than small work can win back."""
+    return {"spark.sql.adaptive.enabled": "false"} if _is_small(rows) else {}
+
+
+def _is_small(rows: int | None) -> bool:
+    return rows is not None and rows <= SMALL_WORK
 
 
 def _joined(key: str, ours: str | None, users: str) -> str:
