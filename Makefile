@@ -44,9 +44,10 @@ test: setup-tests ## Check, then run all tests; ARGS="-k name" picks some
 soak: setup-tests ## Load for a long time under writers and crashes, and prove that nothing is lost
 	$(BIN)/python benchmarks/soak.py $(ARGS)
 
-bench: setup-tests ## Measure the first load, and what a commit costs on each store
+bench: setup-tests ## Measure the first load, what a commit costs on each store, and how soon a quiet run answers
 	$(BIN)/python benchmarks/first_load.py $(ARGS)
 	$(BIN)/python benchmarks/ledger.py
+	$(BIN)/python benchmarks/quiet.py
 
 clean: ## Remove all that can be made again
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

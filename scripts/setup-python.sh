@@ -36,3 +36,5 @@ else
   uv pip sync -q --python .venv/bin/python .tools/requirements.txt
   uv pip install -q --python .venv/bin/python --no-deps -e .
 fi
+# uv compiles what it copies, and Floodmark stays where it is.
+.venv/bin/python -m compileall -q src

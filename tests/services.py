@@ -187,6 +187,10 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGQUIT)
 
 
+NO_JAVA = {"JAVA_HOME": "/nonexistent", "PATH": "/usr/bin/none"}
+"""A command that starts a JVM all the same fails here."""
+
+
 def run_cli(
     *args: str | Path,
     cwd: Path,

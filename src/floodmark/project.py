@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -145,6 +144,8 @@ class Project:
 
     async def run_async(self, name: str, **options: Any) -> RunResult:
         """The same in a thread, for callers with an event loop."""
+        import asyncio  # loaded already where there is a loop; nobody else should pay for it
+
         return await asyncio.to_thread(self.run, name, **options)
 
     # -- looking --------------------------------------------------------------------------------------------------

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 from tests.lab import Lab, ok
-from tests.services import run_cli
-
-NO_JAVA = {"JAVA_HOME": "/nonexistent", "PATH": os.path.dirname("/usr/bin/none/x")}
-"""A command that starts a JVM all the same fails here."""
+from tests.services import NO_JAVA, run_cli
 
 
 @pytest.fixture
@@ -34,23 +30,6 @@ def test_plan_status_history_state_and_a_quiet_run_start_no_jvm(world: Lab) -> N
     assert "21" in said["status"]
     assert "20" in said["history orders"]
     assert "orders" in said["state list"]
-
-
-def test_those_commands_do_not_even_import_pyspark(world: Lab) -> None:
-    script = (
-        "import sys\nfrom floodmark.cli.main import main\n"
-        "code = 0\n"
-        "for words in ('plan', 'status', 'run orders'):\n"
-        "    try:\n        code = main(words.split()) or code\n"
-        "    except SystemExit as end:\n        code = end.code or code\n"
-        "heavy = {'pyspark', 'pandas', 'py4j'} & set(sys.modules)\n"
-        "sys.exit(code or (9 if heavy else 0))\n"
-    )
-    import subprocess
-    import sys
-
-    done = subprocess.run([sys.executable, "-c", script], cwd=world.root, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_json_is_one_document(world: Lab) -> None:

@@ -11,28 +11,26 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection, Engine, insert, inspect, select, update
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
-from sqlalchemy.schema import CreateTable
-
 from floodmark.errors import ConfigError, MissingExtra, StateError, redact
 from floodmark.model import ledger
 from floodmark.state import mysql, postgres, sqlite
+from floodmark.state.address import Address, parse_address
+from floodmark.state.connections import Connections
 from floodmark.state.form import check_format, damaged
-from floodmark.state.tables import META, TABLES
-from floodmark.state.ways import Trouble, Ways
+from floodmark.state.statements import Statements, Taken
+from floodmark.state.tables import TABLES
+from floodmark.state.ways import Driver, Trouble, Ways
 
 T = TypeVar("T")
 
-DRIVERS: dict[str, tuple[str, Ways]] = {
-    "sqlite": ("sqlite", sqlite),
-    "postgresql": ("postgresql+psycopg", postgres),
-    "postgres": ("postgresql+psycopg", postgres),
-    "mysql": ("mysql+pymysql", mysql),
-    "mariadb": ("mysql+pymysql", mysql),
+DATABASES: dict[str, Ways] = {
+    "sqlite": sqlite,
+    "postgresql": postgres,
+    "postgres": postgres,
+    "mysql": mysql,
+    "mariadb": mysql,
 }
-"""By the URL's scheme: SQLAlchemy's name for the driver that we ship with."""
+"""By the URL's scheme."""
 
 EXTRAS = {"psycopg": "postgres", "pymysql": "mysql"}
 
@@ -44,70 +42,76 @@ class Database:
     """Opened at the first transaction, and its tables made if they are not there."""
 
     def __init__(self, url: str | Path, wait: timedelta) -> None:
-        self._url, self._ways = _parsed(url)
+        self._address, self._ways = _parsed(url)
         self._wait = wait
         self._opening = threading.Lock()
-        self._engine: Engine | None = None
+        self._connections: Connections | None = None
         self._is_older = False
-        self.where = _shown(self._url)
+        self.where = _shown(self._address)
         """For people: the file, or the URL without its password."""
 
-    def read(self, work: Callable[[Connection], T]) -> T:
+    def read(self, work: Callable[[Statements], T]) -> T:
         return self._do(work, writes=False)
 
-    def write(self, work: Callable[[Connection], T]) -> T:
+    def write(self, work: Callable[[Statements], T]) -> T:
         """All of it or nothing. Done again when the database made it give way to another, so `work` must bear that."""
         return self._do(work, writes=True)
 
-    def stamp(self, connection: Connection) -> None:
+    def stamp(self, statements: Statements) -> None:
         """With the first state in the new form: from now on an older Floodmark must not read this database."""
         if self._is_older:
-            connection.execute(update(META).where(META.c.format < ledger.FORMAT).values(format=ledger.FORMAT))
+            statements.change("UPDATE floodmark_meta SET format = ? WHERE format < ?", ledger.FORMAT, ledger.FORMAT)
 
     def close(self) -> None:
         with self._opening:
-            if self._engine is not None:
-                self._engine.dispose()
-                self._engine = None
+            if self._connections is not None:
+                self._connections.close()
+                self._connections = None
 
-    def _do(self, work: Callable[[Connection], T], *, writes: bool) -> T:
+    def _do(self, work: Callable[[Statements], T], *, writes: bool) -> T:
+        driver = self._driver()
         deadline = time.monotonic() + self._wait.total_seconds()
         while True:
             try:
-                with self._explained():
-                    return self._once(work, writes=writes)
+                with self._explained(driver), self._transaction(self._opened(driver), driver, writes=writes) as begun:
+                    return work(begun)
             except Undone as undone:
                 if time.monotonic() > deadline:
                     raise undone.refusal from undone.__cause__
             time.sleep(PAUSE * random.uniform(0.5, 1.5))  # noqa: S311 - so that two don't meet again
 
-    def _once(self, work: Callable[[Connection], T], *, writes: bool) -> T:
-        how = self._ways.begin_with(writes=writes)
-        with self._opened().connect().execution_options(**how) as connection, connection.begin():
-            return work(connection)
+    @contextmanager
+    def _transaction(self, connections: Connections, driver: Driver, *, writes: bool) -> Iterator[Statements]:
+        with connections.lent() as connection:
+            self._ways.begin(connection, self._wait, writes=writes)
+            yield Statements(connection, self._ways, driver)
+            connection.commit()
 
-    def _opened(self) -> Engine:
+    def _opened(self, driver: Driver) -> Connections:
         with self._opening:
-            if self._engine is None:
-                self._engine = self._open()
-            return self._engine
+            if self._connections is None:
+                self._connections = self._open(driver)
+            return self._connections
 
-    def _open(self) -> Engine:
-        engine = self._made()
+    def _open(self, driver: Driver) -> Connections:
+        connections = Connections(lambda: self._ways.connect(self._address, self._wait), self._ways, driver)
         try:
-            found = self._format(engine)
+            with connections.lent() as connection:
+                found = self._format(Statements(connection, self._ways, driver))
+                connection.rollback()
+                if found is None:
+                    self._ways.prepare(connection, self._wait)
             if found is None:
-                self._ways.prepare(engine, self._wait)
-                self._create(engine)
+                self._create(connections, driver)
             self._is_older = found is not None and found < ledger.FORMAT
         except BaseException:
-            engine.dispose()
+            connections.close()
             raise
-        return engine
+        return connections
 
-    def _made(self) -> Engine:
+    def _driver(self) -> Driver:
         try:
-            return self._ways.engine(self._url, self._wait)
+            return self._ways.driver()
         except ModuleNotFoundError as error:
             module = (error.name or "").partition(".")[0]
             if module not in EXTRAS:
@@ -115,57 +119,53 @@ class Database:
             hint = f"pip install 'floodmark[{EXTRAS[module]}]'"
             raise MissingExtra(f"{module} is not installed", hint=hint) from error
 
-    def _format(self, engine: Engine) -> int | None:
+    def _format(self, statements: Statements) -> int | None:
         """None where it is not ours yet. Only looks: nothing is written to a database of a newer format."""
-        with engine.connect() as connection:
-            if not inspect(connection).has_table(META.name):
-                return None
-            found = connection.scalar(select(META.c.format))
+        if not statements.value(self._ways.HAS_META):
+            return None
+        found: int | None = statements.value("SELECT format FROM floodmark_meta")
         if found is not None:
             check_format(found, self.where)
         return found
 
-    def _create(self, engine: Engine) -> None:
+    def _create(self, connections: Connections, driver: Driver) -> None:
         """Several may do this at once, and on MySQL any of them may die between two tables: each table is whole by
         itself, and the row that says «ours» comes last."""
-        how = self._ways.begin_with(writes=True)
-        with engine.connect().execution_options(**how) as connection, connection.begin():
-            self._ways.lock_creation(connection)
-            for table in TABLES.sorted_tables:
-                connection.execute(CreateTable(table, if_not_exists=True))
-            if connection.scalar(select(META.c.format)) is None:
+        with self._transaction(connections, driver, writes=True) as statements:
+            statements.lock_creation()
+            for table in TABLES:
+                statements.change(table.format_map(self._ways.TYPES))
+            if statements.value("SELECT format FROM floodmark_meta") is None:
                 # Refused where somebody else was a moment quicker, with the very same row.
-                with suppress(IntegrityError):
-                    connection.execute(insert(META).values(format=ledger.FORMAT))
+                with suppress(Taken):
+                    statements.add("INSERT INTO floodmark_meta (format) VALUES (?)", ledger.FORMAT)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explained(self, driver: Driver) -> Iterator[None]:
         try:
             yield
+        except driver.Error as error:
+            trouble = self._ways.trouble(error)
+            refusal = self._refusal(error, trouble)
+            raise (Undone(refusal) if trouble.was_undone else refusal) from error
         except OSError as error:
             raise StateError(
                 f"{self.where} can't be opened: {error.strerror or error}",
                 hint="check the rights on the folder, or point `state:` elsewhere",
             ) from error
-        except SQLAlchemyError as error:
-            trouble = self._ways.trouble(error)
-            refusal = self._refusal(error, trouble)
-            raise (Undone(refusal) if trouble.was_undone else refusal) from error
 
-    def _refusal(self, error: SQLAlchemyError, trouble: Trouble) -> StateError:
-        # Only the driver's own words: SQLAlchemy's would show the statement and what was to be written.
-        words = _words(error.orig) if isinstance(error, DBAPIError) else type(error).__name__
-        words = redact(words, [str(self._url.password)] if self._url.password else [])
+    def _refusal(self, error: Exception, trouble: Trouble) -> StateError:
+        words = redact(_words(error), [self._address.password] if self._address.password else [])
         if trouble.is_damage:
             return damaged(self.where, words)
         hint = trouble.hint or "check the database and its rights"
         return StateError(f"{self.where}: {words}", hint=hint, transient=trouble.is_transient)
 
 
-def _words(error: BaseException | None) -> str:
+def _words(error: Exception) -> str:
     """Without the number that MySQL's driver puts before them."""
-    numbered = error is not None and len(error.args) > 1 and isinstance(error.args[0], int)
-    return str(error.args[1] if error is not None and numbered else error).strip()
+    numbered = len(error.args) > 1 and isinstance(error.args[0], int)
+    return str(error.args[1] if numbered else error).strip()
 
 
 class Undone(Exception):
@@ -176,27 +176,25 @@ class Undone(Exception):
         self.refusal = refusal
 
 
-def _parsed(url: str | Path) -> tuple[URL, Ways]:
+def _parsed(url: str | Path) -> tuple[Address, Ways]:
     if isinstance(url, Path):
-        return URL.create("sqlite", database=str(url)), DRIVERS["sqlite"][1]
+        return Address("sqlite", database=str(url)), sqlite
     try:
-        parsed = make_url(url)
-        driver, ways = DRIVERS[parsed.get_backend_name().lower()]
+        address = parse_address(url)
+        return address, DATABASES[address.kind]
     except KeyError:
         raise ConfigError(
-            "the state's URL is of no database that is known", hint=f"known: {', '.join(DRIVERS)}"
+            "the state's URL is of no database that is known", hint=f"known: {', '.join(DATABASES)}"
         ) from None
-    except (ArgumentError, ValueError):
+    except ValueError:
         # Without its cause, which may quote the URL and the password in it.
         raise ConfigError(
             "the state's URL can't be read",
             hint="for example postgresql://user:password@host/database; percent-encode the password (@ is %40)",
         ) from None
-    return parsed.set(drivername=driver), ways
 
 
-def _shown(url: URL) -> str:
-    if url.get_backend_name() == "sqlite":
-        return url.database or "SQLite in memory"
-    # Not the settings after the ?: a password may hide there too.
-    return url.set(drivername=url.get_backend_name(), query={}).render_as_string(hide_password=True)
+def _shown(address: Address) -> str:
+    if address.kind == "sqlite":
+        return address.database or "SQLite in memory"
+    return address.shown

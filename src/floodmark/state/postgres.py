@@ -6,14 +6,14 @@ import re
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
-from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from floodmark.state.address import Address
+from floodmark.state.tables import LONGEST_NAME
+from floodmark.state.ways import Connection, Driver, Trouble
 
-from floodmark.state.ways import Trouble
-
-WRITES = "floodmark_writes"
-"""Execution option: this transaction will wait for locks, but not for ever."""
+PLACEHOLDER = "%s"
+ROW_LOCK = " FOR UPDATE"
+HAS_META = "SELECT count(to_regclass('floodmark_meta'))"
+TYPES = {"name": f"VARCHAR({LONGEST_NAME})", "body": "TEXT", "number": "BIGSERIAL NOT NULL", "options": ""}
 
 CONNECT_SECONDS = 10
 
@@ -42,8 +42,16 @@ TURNED_AWAY = (
 """Who is turned away at the door gets no SQLSTATE from the driver, only the server's words."""
 
 
-def engine(url: URL, wait: timedelta) -> Engine:
-    seconds = max(1, round(wait.total_seconds()))
+def driver() -> Driver:
+    import psycopg
+
+    return psycopg
+
+
+def connect(address: Address, wait: timedelta) -> Connection:
+    import psycopg
+
+    seconds = _seconds(wait)
     wanted = {
         "connect_timeout": CONNECT_SECONDS,
         "application_name": "floodmark",
@@ -52,51 +60,58 @@ def engine(url: URL, wait: timedelta) -> Engine:
         # A server that vanished without a word is noticed, rather than waited for.
         "tcp_user_timeout": seconds * 1000,
     }
-    made = create_engine(
-        url,
-        pool_pre_ping=True,
-        # Said outright: the fence reads a row under its lock and must see what was committed while it waited.
-        isolation_level="READ COMMITTED",
-        connect_args={name: value for name, value in wanted.items() if name not in url.query},
-    )
-
-    @event.listens_for(made, "begin")
-    def on_begin(connection: Connection) -> None:
-        if connection.get_execution_options().get(WRITES):
-            # Local to the transaction, since a pooler's session is somebody else's next.
-            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{seconds}s'")
-
-    return made
+    said: dict[str, Any] = {**address.parts(database="dbname"), **address.settings}
+    connection = psycopg.connect(**{**wanted, **said})
+    # Said outright: the fence reads a row under its lock and must see what was committed while it waited.
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    return connection
 
 
-def begin_with(*, writes: bool) -> dict[str, str]:
-    return {WRITES: "yes"} if writes else {}
+def is_alive(connection: Connection) -> bool:
+    connection.autocommit = True
+    connection.execute("")
+    connection.autocommit = False
+    return True
 
 
-def prepare(made: Engine, wait: timedelta) -> None:
+def begin(connection: Connection, wait: timedelta, *, writes: bool) -> None:
+    """The driver opens the transaction with its first statement."""
+    if writes:
+        # Local to the transaction, since a pooler's session is somebody else's next.
+        connection.execute(f"SET LOCAL lock_timeout = '{_seconds(wait)}s'")
+
+
+def prepare(connection: Connection, wait: timedelta) -> None:
     """Nothing to prepare."""
 
 
 def lock_creation(connection: Connection) -> None:
     """CREATE TABLE IF NOT EXISTS fails when another session makes the same table at this moment."""
-    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": CREATION})
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", [CREATION])
 
 
-def trouble(error: SQLAlchemyError) -> Trouble:
-    state = _sqlstate(error)
+def to_name(text: str) -> str:
+    return text
+
+
+def trouble(error: Exception) -> Trouble:
+    state: str = getattr(error, "sqlstate", None) or ""
     hint = HINTS.get(state) or HINTS.get(state[:2])
-    is_cut = isinstance(error, DBAPIError) and error.connection_invalidated
     # 08: connection; 53: resources; 57P: the server is going down or coming up. No state at all: it was not reached.
-    is_away = state[:2] in ("08", "53") or state[:3] == "57P" or (not state and isinstance(error, DBAPIError))
-    if not state and isinstance(error, DBAPIError):
-        hint = next((words for pattern, words in TURNED_AWAY if pattern.search(str(error.orig))), None)
+    is_away = not state or state[:2] in ("08", "53") or state[:3] == "57P"
+    if not state:
+        hint = next((words for pattern, words in TURNED_AWAY if pattern.search(str(error))), None)
         is_away = hint is None
     if is_away and hint is None:
         hint = "check that the server runs and can be reached, then run again"
     gave_way = state in GAVE_WAY
-    return Trouble(hint, is_transient=is_cut or is_away or gave_way or state == "55P03", was_undone=gave_way)
+    is_transient = _ended_session(error) or is_away or gave_way or state == "55P03"
+    return Trouble(hint, is_transient=is_transient, was_undone=gave_way)
 
 
-def _sqlstate(error: SQLAlchemyError) -> str:
-    cause: Any = error.orig if isinstance(error, DBAPIError) else None
-    return getattr(cause, "sqlstate", None) or ""
+def _ended_session(error: Exception) -> bool:
+    return getattr(getattr(error, "diag", None), "severity_nonlocalized", None) in ("FATAL", "PANIC")
+
+
+def _seconds(wait: timedelta) -> int:
+    return max(1, round(wait.total_seconds()))

@@ -5,9 +5,6 @@ from __future__ import annotations
 from datetime import UTC, timedelta
 from pathlib import Path
 
-from sqlalchemy import Connection, delete, insert, select, update
-from sqlalchemy.exc import IntegrityError
-
 from floodmark.errors import LeaseHeld, LeaseLost, StateError
 from floodmark.model.lease import Lease, Owner
 from floodmark.model.ledger import PipelineState
@@ -15,10 +12,18 @@ from floodmark.model.outcome import RunRecord
 from floodmark.state.database import Database
 from floodmark.state.form import from_text, to_form, to_record, to_state, to_text
 from floodmark.state.rules import conflict, fence, next_beat, next_lease
-from floodmark.state.tables import LEASES, LONGEST_NAME, PIPELINES, RUNS
+from floodmark.state.statements import Statements, Taken
+from floodmark.state.tables import LONGEST_NAME
 
 KEPT_RUNS = 1000
 """Per pipeline."""
+
+NEW_STATE = "INSERT INTO floodmark_pipelines (name, revision, body) VALUES (?, ?, ?)"
+NEXT_STATE = "UPDATE floodmark_pipelines SET revision = ?, body = ? WHERE name = ? AND revision = ?"
+LEASE = "SELECT epoch, beat, released, owner FROM floodmark_leases WHERE resource = ?"
+NEW_LEASE = "INSERT INTO floodmark_leases (epoch, beat, released, owner, resource) VALUES (?, ?, ?, ?, ?)"
+NEXT_LEASE = "UPDATE floodmark_leases SET epoch = ?, beat = ?, released = ?, owner = ? WHERE resource = ?"
+OLD_RUN = "SELECT id FROM floodmark_runs WHERE pipeline = ? ORDER BY id DESC LIMIT 1 OFFSET ?"
 
 
 class SqlStore:
@@ -32,25 +37,24 @@ class SqlStore:
         self._where = self._database.where
 
     def get(self, pipeline: str) -> PipelineState | None:
-        query = select(PIPELINES.c.body).where(PIPELINES.c.name == pipeline)
-        body = self._database.read(lambda connection: connection.scalar(query))
+        query = "SELECT body FROM floodmark_pipelines WHERE name = ?"
+        body = self._database.read(lambda db: db.value(query, db.name(pipeline)))
         return None if body is None else to_state(from_text(body, self._where), self._where)
 
     def save(self, state: PipelineState, lease: Lease | None = None) -> PipelineState:
         saved = state.but(revision=state.revision + 1)
-        row = {"revision": saved.revision, "body": to_text(to_form(saved))}
-        same = (PIPELINES.c.name == _fitting(state.pipeline)) & (PIPELINES.c.revision == state.revision)
+        name, body = _fitting(state.pipeline), to_text(to_form(saved))
 
-        def work(connection: Connection) -> PipelineState:
+        def work(db: Statements) -> PipelineState:
             if lease is not None:
-                fence(self._lease(connection, lease.resource), lease)
-            self._database.stamp(connection)
+                fence(self._lease(db, lease.resource), lease)
+            self._database.stamp(db)
             if state.revision == 0:
                 try:
-                    connection.execute(insert(PIPELINES).values(name=state.pipeline, **row))
-                except IntegrityError as error:
+                    db.add(NEW_STATE, db.name(name), saved.revision, body)
+                except Taken as error:
                     raise conflict(state) from error
-            elif connection.execute(update(PIPELINES).where(same).values(**row)).rowcount != 1:
+            elif db.change(NEXT_STATE, saved.revision, body, db.name(name), state.revision) != 1:
                 raise conflict(state)
             return saved
 
@@ -58,83 +62,91 @@ class SqlStore:
 
     def delete(self, pipeline: str) -> bool:
         """The history of its runs stays."""
-        mine = delete(PIPELINES).where(PIPELINES.c.name == pipeline)
-        return self._database.write(lambda connection: connection.execute(mine).rowcount > 0)
+        mine = "DELETE FROM floodmark_pipelines WHERE name = ?"
+        return self._database.write(lambda db: db.change(mine, db.name(pipeline)) > 0)
 
     def list_pipelines(self) -> list[str]:
-        return sorted(self._database.read(lambda connection: connection.scalars(select(PIPELINES.c.name)).all()))
+        found = self._database.read(lambda db: db.rows("SELECT name FROM floodmark_pipelines"))
+        return sorted(_text(name) for (name,) in found)
 
     def acquire(self, resource: str, owner: Owner, expected: Lease | None = None) -> Lease:
         _fitting(resource)
 
-        def work(connection: Connection) -> Lease:
-            current = self._lease(connection, resource)
-            return self._put(connection, current, next_lease(current, resource, owner, expected))
+        def work(db: Statements) -> Lease:
+            current = self._lease(db, resource)
+            return self._put(db, current, next_lease(current, resource, owner, expected))
 
         return self._database.write(work)
 
     def holder(self, resource: str) -> Lease | None:
-        lease = self._database.read(lambda connection: self._lease(connection, resource, lock=False))
+        lease = self._database.read(lambda db: self._lease(db, resource, lock=False))
         return None if lease is None or lease.released else lease
 
     def beat(self, lease: Lease) -> Lease:
-        def work(connection: Connection) -> Lease:
-            current = self._lease(connection, lease.resource)
-            return self._put(connection, current, next_beat(current, lease))
+        def work(db: Statements) -> Lease:
+            current = self._lease(db, lease.resource)
+            return self._put(db, current, next_beat(current, lease))
 
         return self._database.write(work)
 
     def release(self, lease: Lease) -> None:
-        def work(connection: Connection) -> None:
+        def work(db: Statements) -> None:
             try:
-                current = fence(self._lease(connection, lease.resource), lease)
+                current = fence(self._lease(db, lease.resource), lease)
             except LeaseLost:
                 return
-            self._put(connection, current, current.but(released=True))
+            self._put(db, current, current.but(released=True))
 
         self._database.write(work)
 
     def record_run(self, record: RunRecord) -> None:
-        started_at = record.started_at.astimezone(UTC).isoformat()
-        row = {"pipeline": _fitting(record.pipeline), "started_at": started_at, "body": to_text(to_form(record))}
-        mine = RUNS.c.pipeline == record.pipeline
-        # Two statements, since MySQL does not delete from what it is selecting; the index makes the first one cheap.
-        oldest = select(RUNS.c.id).where(mine).order_by(RUNS.c.id.desc()).offset(KEPT_RUNS).limit(1)
+        name, started_at = _fitting(record.pipeline), record.started_at.astimezone(UTC).isoformat()
+        body = to_text(to_form(record))
 
-        def work(connection: Connection) -> None:
-            connection.execute(insert(RUNS).values(**row))
-            last = connection.scalar(oldest)
+        def work(db: Statements) -> None:
+            mine = db.name(name)
+            db.change(
+                "INSERT INTO floodmark_runs (pipeline, started_at, body) VALUES (?, ?, ?)", mine, started_at, body
+            )
+            # Two statements, since MySQL does not delete from what it is selecting; the index makes this one cheap.
+            last = db.value(OLD_RUN, mine, KEPT_RUNS)
             if last is not None:
-                connection.execute(delete(RUNS).where(mine & (RUNS.c.id <= last)))
+                db.change("DELETE FROM floodmark_runs WHERE pipeline = ? AND id <= ?", mine, last)
 
         self._database.write(work)
 
     def runs(self, pipeline: str, limit: int = 20) -> list[RunRecord]:
         """In the order they were recorded: nobody's clock is trusted."""
-        newest = select(RUNS.c.body).where(RUNS.c.pipeline == pipeline).order_by(RUNS.c.id.desc()).limit(limit)
-        bodies = self._database.read(lambda connection: connection.scalars(newest).all())
-        return [to_record(RunRecord, from_text(body, self._where), self._where) for body in bodies]
+        newest = "SELECT body FROM floodmark_runs WHERE pipeline = ? ORDER BY id DESC LIMIT ?"
+        found = self._database.read(lambda db: db.rows(newest, db.name(pipeline), limit))
+        return [to_record(RunRecord, from_text(body, self._where), self._where) for (body,) in found]
 
     def close(self) -> None:
         self._database.close()
 
-    def _lease(self, connection: Connection, resource: str, *, lock: bool = True) -> Lease | None:
-        query = select(LEASES).where(LEASES.c.resource == resource)
-        row = connection.execute(query.with_for_update() if lock else query).mappings().first()
+    def _lease(self, db: Statements, resource: str, *, lock: bool = True) -> Lease | None:
+        row = db.row(LEASE, db.name(resource), lock=lock)
         if row is None:
             return None
-        return to_record(Lease, {**row, "owner": from_text(row["owner"], self._where)}, self._where)
+        epoch, beat, released, owner = row
+        form = {"resource": resource, "epoch": epoch, "beat": beat, "released": bool(released)}
+        return to_record(Lease, {**form, "owner": from_text(owner, self._where)}, self._where)
 
-    def _put(self, connection: Connection, current: Lease | None, lease: Lease) -> Lease:
-        row = {**to_form(lease), "owner": to_text(to_form(lease.owner))}
+    def _put(self, db: Statements, current: Lease | None, lease: Lease) -> Lease:
+        row = (lease.epoch, lease.beat, lease.released, to_text(to_form(lease.owner)), db.name(lease.resource))
         if current is not None:
-            connection.execute(update(LEASES).where(LEASES.c.resource == lease.resource).values(**row))
+            db.change(NEXT_LEASE, *row)
             return lease
         try:
-            connection.execute(insert(LEASES).values(**row))
-        except IntegrityError as error:
+            db.add(NEW_LEASE, *row)
+        except Taken as error:
             raise LeaseHeld(f"somebody else has just taken the lease on {lease.resource}") from error
         return lease
+
+
+def _text(name: str | bytes) -> str:
+    """Where names are kept as bytes, that is how they come back."""
+    return name.decode() if isinstance(name, bytes) else name
 
 
 def _fitting(name: str) -> str:

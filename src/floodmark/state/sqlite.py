@@ -6,17 +6,22 @@ import sqlite3
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
-from sqlalchemy.pool import ConnectionPoolEntry
+from floodmark.state.address import Address
+from floodmark.state.tables import LONGEST_NAME
+from floodmark.state.ways import Driver, Trouble
 
-from floodmark.state.ways import Trouble
-
-BEGIN = "floodmark_begin"
-"""Execution option: the statement that opens a transaction."""
+PLACEHOLDER = "?"
+ROW_LOCK = ""
+"""The writing transaction is lock enough."""
+HAS_META = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'floodmark_meta'"
+TYPES = {
+    "name": f"VARCHAR({LONGEST_NAME})",
+    "body": "TEXT",
+    # SQLite numbers rows by itself only in a column that is exactly INTEGER.
+    "number": "INTEGER NOT NULL",
+    "options": "",
+}
 
 POLL = 0.02
 
@@ -30,57 +35,58 @@ HINTS = {
 }
 
 
-def begin_with(*, writes: bool) -> dict[str, str]:
-    """A writer takes its lock at once: one that reads first and writes then fails when another wrote in between."""
-    return {BEGIN: "BEGIN IMMEDIATE" if writes else "BEGIN"}
+def driver() -> Driver:
+    return sqlite3
 
 
-def engine(url: URL, wait: timedelta) -> Engine:
+def connect(address: Address, wait: timedelta) -> sqlite3.Connection:
     """Makes the folder. Several processes and threads may use the file at once."""
-    if url.database:
-        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-    made = create_engine(url, connect_args={"timeout": wait.total_seconds()})
-
-    @event.listens_for(made, "connect")
-    def on_connect(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
-        # The driver must not open transactions by itself: it would do so late, and never for reads.
-        connection.isolation_level = None
-        # The lease's epoch must not fall after a power cut, so each commit reaches the disk.
-        connection.execute("PRAGMA synchronous=FULL")
-
-    @event.listens_for(made, "begin")
-    def on_begin(connection: Connection) -> None:
-        statement = connection.get_execution_options().get(BEGIN, "BEGIN")
-        if statement is not None:
-            connection.exec_driver_sql(statement)
-
-    return made
+    path = address.database or ":memory:"
+    if address.database:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    # The driver must not open transactions by itself: it would do so late, and never for reads. And one thread may give
+    # back what another takes, since only one at a time has it.
+    connection = sqlite3.connect(path, timeout=wait.total_seconds(), isolation_level=None, check_same_thread=False)
+    # The lease's epoch must not fall after a power cut, so each commit reaches the disk.
+    connection.execute("PRAGMA synchronous=FULL")
+    return connection
 
 
-def prepare(made: Engine, wait: timedelta) -> None:
+def is_alive(connection: sqlite3.Connection) -> bool:  # noqa: ARG001 - a file is always there
+    return True
+
+
+def begin(connection: sqlite3.Connection, wait: timedelta, *, writes: bool) -> None:  # noqa: ARG001 - the port's
+    """A writer takes its lock at once: one that reads first and writes then fails when another wrote in between."""
+    connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def prepare(connection: sqlite3.Connection, wait: timedelta) -> None:
     """Switches to WAL, once per file. SQLite's own waiting does not cover it: when several begin at once, some fail."""
     deadline = time.monotonic() + wait.total_seconds()
     while True:
         try:
-            with made.connect().execution_options(**{BEGIN: None}) as connection:
-                connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA journal_mode=WAL")
             return
-        except OperationalError as error:
+        except sqlite3.OperationalError as error:
             if _code(error) != "SQLITE_BUSY" or time.monotonic() > deadline:
                 raise
             time.sleep(POLL)
 
 
-def lock_creation(connection: Connection) -> None:
+def lock_creation(connection: sqlite3.Connection) -> None:
     """The writing transaction is lock enough: whoever comes second finds everything made."""
 
 
-def trouble(error: SQLAlchemyError) -> Trouble:
+def to_name(text: str) -> str:
+    return text
+
+
+def trouble(error: Exception) -> Trouble:
     code = _code(error)
     return Trouble(HINTS.get(code), is_damage=code in DAMAGED, is_transient=code == "SQLITE_BUSY")
 
 
-def _code(error: SQLAlchemyError) -> str:
+def _code(error: Exception) -> str:
     """The primary code: SQLITE_BUSY also for SQLITE_BUSY_SNAPSHOT."""
-    cause: Any = error.orig if isinstance(error, DBAPIError) else error
-    return "_".join(getattr(cause, "sqlite_errorname", "").split("_")[:2])
+    return "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])

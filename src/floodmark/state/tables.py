@@ -1,69 +1,38 @@
-"""The tables of the SQL store: the same on every database."""
+"""The tables of the SQL store: the same on every database, but for what a database's own `TYPES` say."""
 
 from __future__ import annotations
-
-from typing import Any
-
-from sqlalchemy import BigInteger, Boolean, Column, Dialect, Integer, MetaData, String, Table, Text, UniqueConstraint
-from sqlalchemy.dialects.mysql import LONGTEXT, VARBINARY
-from sqlalchemy.types import TypeDecorator, TypeEngine
 
 LONGEST_NAME = 512
 """Characters; at four bytes each they still fit into a MySQL key."""
 
-
-class Name(TypeDecorator[str]):
-    """Exactly these characters. MySQL's text would take `Orders` for `orders`, and `a` for `a `: there it is bytes."""
-
-    impl = String(LONGEST_NAME)
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        on_mysql = dialect.name == "mysql"
-        return dialect.type_descriptor(VARBINARY(4 * LONGEST_NAME) if on_mysql else String(LONGEST_NAME))
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        return value.encode() if dialect.name == "mysql" and isinstance(value, str) else value
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ARG002 - the port's
-        return value.decode() if isinstance(value, bytes) else value
-
-
-BODY = Text().with_variant(LONGTEXT(), "mysql")
-"""MySQL's TEXT ends at 64 KiB."""
-
-ON_MYSQL: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4"}
-
-TABLES = MetaData()
-PIPELINES = Table(
-    "floodmark_pipelines",
-    TABLES,
-    Column("name", Name, primary_key=True),
-    Column("revision", BigInteger, nullable=False),
-    Column("body", BODY, nullable=False),
-    **ON_MYSQL,
+TABLES = (
+    """CREATE TABLE IF NOT EXISTS floodmark_pipelines (
+        name {name} NOT NULL,
+        revision BIGINT NOT NULL,
+        body {body} NOT NULL,
+        PRIMARY KEY (name)
+    ){options}""",
+    """CREATE TABLE IF NOT EXISTS floodmark_leases (
+        resource {name} NOT NULL,
+        epoch BIGINT NOT NULL,
+        beat BIGINT NOT NULL,
+        released BOOLEAN NOT NULL,
+        owner {body} NOT NULL,
+        PRIMARY KEY (resource)
+    ){options}""",
+    # The constraint finds the newest. No index, since this one is made with the table, in one statement.
+    """CREATE TABLE IF NOT EXISTS floodmark_runs (
+        id {number},
+        pipeline {name} NOT NULL,
+        started_at VARCHAR(32) NOT NULL,
+        body {body} NOT NULL,
+        PRIMARY KEY (id),
+        CONSTRAINT floodmark_runs_newest UNIQUE (pipeline, id)
+    ){options}""",
+    # The format is its own key: two who make the tables at once can't leave two rows, and some servers ask for a key.
+    """CREATE TABLE IF NOT EXISTS floodmark_meta (
+        format INTEGER NOT NULL,
+        PRIMARY KEY (format)
+    ){options}""",
 )
-LEASES = Table(
-    "floodmark_leases",
-    TABLES,
-    Column("resource", Name, primary_key=True),
-    Column("epoch", BigInteger, nullable=False),
-    Column("beat", BigInteger, nullable=False),
-    Column("released", Boolean, nullable=False),
-    Column("owner", BODY, nullable=False),
-    **ON_MYSQL,
-)
-RUNS = Table(
-    "floodmark_runs",
-    TABLES,
-    # SQLite numbers rows by itself only in a column that is exactly INTEGER.
-    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
-    Column("pipeline", Name, nullable=False),
-    Column("started_at", String(32), nullable=False),
-    Column("body", BODY, nullable=False),
-    # Finds the newest. A constraint rather than an index, since it is made with the table, in one statement.
-    UniqueConstraint("pipeline", "id", name="floodmark_runs_newest"),
-    **ON_MYSQL,
-)
-# The format is its own key: two who make the tables at once can't leave two rows, and some servers ask for a key.
-META = Table("floodmark_meta", TABLES, Column("format", Integer, primary_key=True, autoincrement=False), **ON_MYSQL)
+"""`name`: exactly these characters; `body`: text of any length; `number`: counts by itself; `options`: of a table."""

@@ -92,7 +92,7 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, Sizes]:
         return FileStore(tmp_path / "state.json"), lambda: (tmp_path / "state.json").stat().st_size
     if request.param == "sqlite":
         store = SqlStore(tmp_path / "state.db")
-        return store, lambda: int(store._database.read(lambda c: c.exec_driver_sql(query).scalar_one()))
+        return store, lambda: int(store._database.read(lambda db: db.value(query)))
     if request.param == "postgresql":
         postgres: PostgresServer = request.getfixturevalue("postgres")
         url = request.getfixturevalue("pg_db")
