@@ -7,8 +7,9 @@ MAKEFLAGS += --no-print-directory
 BIN := .venv/bin
 # Written after the last package: an install that was interrupted is done again.
 READY := .venv/.ready
+PEERS := .tools/peers/.ready
 
-.PHONY: help setup setup-tests demo check format test soak bench clean
+.PHONY: help setup setup-tests demo check format test soak bench bench-quick clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,7 +21,7 @@ setup: ## Install what Floodmark needs: Java, and the Python packages into .venv
 setup-tests: setup ## The same, and the servers that the tests start
 	@scripts/setup-system.sh postgres mariadb faketime
 
-$(READY): pyproject.toml uv.lock scripts/setup-python.sh
+$(READY): pyproject.toml uv.lock scripts/setup-python.sh scripts/uv.sh
 	@scripts/setup-python.sh
 	@touch $@
 
@@ -48,6 +49,13 @@ bench: setup-tests ## Measure the first load, what a commit costs on each store,
 	$(BIN)/python benchmarks/first_load.py $(ARGS)
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/quiet.py
+
+bench-quick: setup-tests $(PEERS) ## Compare small changes with dlt, side by side; see docs/speed.md
+	$(BIN)/python benchmarks/quick.py $(ARGS)
+
+$(PEERS): scripts/setup-peers.sh scripts/uv.sh
+	@scripts/setup-peers.sh
+	@touch $@
 
 clean: ## Remove all that can be made again
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

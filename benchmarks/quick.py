@@ -1,0 +1,220 @@
+"""How long a small change takes from Postgres into Delta: `floodmark run` against a dlt script, side by side.
+
+    python benchmarks/quick.py [--rows 5000000] [--changes 10000] [--rounds 3] [--write]
+
+Both are processes of their own, see the same changes, and take turns in going first, so that whatever else the machine
+does falls on both. Seconds are this machine's; the ratios are what counts. After each round both copies must hold what
+the source holds: a run that left rows behind would look quick. `--write` puts the figures into docs/speed.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow
+from deltalake import DeltaTable, QueryBuilder
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.orders import FACTS, Facts, Orders  # noqa: E402
+from tests.services import PostgresServer  # noqa: E402
+
+from floodmark.jars import jars_for  # noqa: E402
+from floodmark.model.spec import SparkSpec  # noqa: E402
+
+PAGE = ROOT / "docs" / "speed.md"
+BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
+PEERS = ROOT / ".tools" / "peers" / "bin" / "python"
+
+HAS_RESIDENT = "resident" in SparkSpec.model_fields
+"""Whether this Floodmark can keep its Spark from one run to the next. Without it, all runs are cold."""
+RESIDENT_ENV: Mapping[str, str] = {}
+"""What the environment must say for it."""
+
+PROJECT = """\
+connections:
+  shop: {{type: postgres, url: "{url}"}}
+  lake: {{type: delta, path: lake}}
+pipelines:
+  orders:
+    source: {{connection: shop, table: public.orders}}
+    change: {{by: timestamp, column: updated_at}}
+    target: {{connection: lake, table: orders, mode: upsert, keys: [order_id]}}
+{extra}"""
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    changes: int = 0
+    resident: str = "off"
+    fresh_cache: bool = False
+    """Nothing but the jars, as on a machine where Floodmark never ran."""
+
+
+class Floodmark:
+    name = "floodmark"
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.url = folder, url
+        self.table = folder / "lake" / "orders"
+        self.env: dict[str, str] = {}
+        folder.mkdir()
+
+    def prepare(self, case: Case) -> None:
+        self.env = {"FLOODMARK_CACHE": str(self._cache("fresh" if case.fresh_cache else "cache", case.fresh_cache))}
+        extra = ""
+        if HAS_RESIDENT:
+            extra = f"spark: {{resident: {case.resident}}}\n"
+            self.env |= RESIDENT_ENV if case.resident != "off" else {}
+        (self.folder / "floodmark.yml").write_text(PROJECT.format(url=self.url, extra=extra))
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "floodmark.cli.main", "run", "orders"]
+
+    def _cache(self, name: str, empty: bool) -> Path:
+        """Not the user's own: what is in it must be known."""
+        cache = self.folder / name
+        if empty:
+            shutil.rmtree(cache, ignore_errors=True)
+        (cache / "jars").mkdir(parents=True, exist_ok=True)
+        for jar in jars_for(["delta", "postgres"]):
+            if not (cache / "jars" / jar.name).exists():
+                shutil.copy2(jar, cache / "jars")
+        return cache
+
+
+class Dlt:
+    name = "dlt"
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.url = folder, url
+        self.table = folder / "lake" / "shop" / "orders"
+        # Its packages are its own, whatever path leads to Floodmark's; telemetry would wait for the network.
+        self.env = {"RUNTIME__DLTHUB_TELEMETRY": "false", "PYTHONPATH": ""}
+        folder.mkdir()
+
+    def prepare(self, case: Case) -> None:
+        """Knows no cases: it keeps nothing between runs but its state."""
+
+    def command(self) -> list[str]:
+        return [str(PEERS), str(ROOT / "benchmarks" / "peer_dlt.py"), self.url, str(self.folder)]
+
+
+Tool = Floodmark | Dlt
+
+
+@dataclass
+class Figures:
+    """Seconds by tool, one for each round that counts."""
+
+    name: str
+    seconds: dict[str, list[float]] = field(default_factory=lambda: {"floodmark": [], "dlt": []})
+
+    def cells(self) -> tuple[str, ...]:
+        ours, theirs = (statistics.median(self.seconds[tool]) for tool in ("floodmark", "dlt"))
+        spread = [f"{min(s):.2f}–{max(s):.2f}" for s in self.seconds.values()]
+        return (self.name, f"{ours:.2f} s", spread[0], f"{theirs:.2f} s", spread[1], f"{theirs / ours:.2f}")
+
+
+HEADS = ("", "floodmark", "min–max", "dlt", "min–max", "dlt / floodmark")
+
+
+def timed(tool: Tool) -> float:
+    began = time.perf_counter()
+    # Not a pipe: a Spark that stays would hold it open.
+    with (tool.folder / "out.log").open("w+") as log:
+        done = subprocess.run(
+            tool.command(), cwd=tool.folder, env={**os.environ, **tool.env}, stdout=log, stderr=log, check=False
+        )
+        seconds = time.perf_counter() - began
+        if done.returncode:
+            log.seek(0)
+            raise SystemExit(f"{tool.name} ended with {done.returncode}\n{log.read()[-4000:]}")
+    return seconds
+
+
+def compare(orders: Orders, tools: list[Tool]) -> None:
+    expected = orders.facts()
+    for tool in tools:
+        answer = QueryBuilder().register("orders", DeltaTable(str(tool.table))).execute(FACTS).read_all()
+        if (found := Facts(*(column[0].as_py() for column in pyarrow.table(answer).columns))) != expected:
+            raise SystemExit(f"{tool.name} holds {found}, the source {expected}")
+
+
+def measure(case: Case, orders: Orders, tools: list[Tool], rounds: int) -> Figures:
+    """Where runs find what earlier ones made, one round goes before those that count."""
+    figures = Figures(case.name)
+    for number in range(1 if case.fresh_cache else 0, rounds + 1):
+        if case.changes:
+            orders.change(case.changes)
+        for tool in tools if number % 2 else tools[::-1]:
+            tool.prepare(case)
+            seconds = timed(tool)
+            if number:
+                figures.seconds[tool.name].append(seconds)
+        compare(orders, tools)
+    return figures
+
+
+def first_load(orders: Orders, tools: list[Tool]) -> Figures:
+    figures = Figures(f"first load of {orders.rows:,} rows")
+    for tool in tools:
+        tool.prepare(Case(figures.name))
+        figures.seconds[tool.name].append(timed(tool))
+    compare(orders, tools)
+    return figures
+
+
+def cases(changes: int) -> Iterator[Case]:
+    yield Case("no change")
+    yield Case(f"{changes:,} changes, cold", changes)
+    yield Case(f"{changes:,} changes, first ever", changes, fresh_cache=True)
+    if HAS_RESIDENT:
+        yield Case(f"{changes:,} changes, warm", changes, resident="auto")
+
+
+def write(lines: list[str]) -> None:
+    before, rest = PAGE.read_text().split(BEGIN)
+    _, after = rest.split(END)
+    PAGE.write_text(before + "\n".join([BEGIN, *lines, END]) + after)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--changes", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--write", action="store_true", help="put the figures into docs/speed.md")
+    asked = parser.parse_args()
+    if not PEERS.exists():
+        raise SystemExit("dlt is not installed: run scripts/setup-peers.sh")
+    lines = [f"| {' | '.join(HEADS)} |", "|---" + "|---:" * (len(HEADS) - 1) + "|"]
+    with PostgresServer() as server, tempfile.TemporaryDirectory() as scratch:
+        orders = Orders(server, asked.rows)
+        tools: list[Tool] = [Floodmark(Path(scratch, "floodmark"), orders.url), Dlt(Path(scratch, "dlt"), orders.url)]
+        print("\n".join(lines), flush=True)
+        for case in (None, *cases(asked.changes)):
+            figures = measure(case, orders, tools, asked.rounds) if case else first_load(orders, tools)
+            lines.append(f"| {' | '.join(figures.cells())} |")
+            print(lines[-1], flush=True)
+    load = "/".join(f"{value:.1f}" for value in os.getloadavg())
+    lines += ["", f"Medians of {asked.rounds} rounds, {os.cpu_count()} cores, load average at the end {load}."]
+    print("\n".join(lines[-2:]))
+    if asked.write:
+        write(lines)
+
+
+if __name__ == "__main__":
+    main()
