@@ -42,21 +42,26 @@ def is_small(rows: int | None) -> bool:
 
 
 def hold(batch: DataFrame, keys: Sequence[str]) -> Held:
-    """Reads the batch. Spark holds it until the frame is forgotten; where a worker dies with its part of it, the load
-    fails and is tried again."""
+    """Reads the batch, and watches it go by: asking afterwards would be one more job. Spark holds it until the frame is
+    forgotten; where a worker dies with its part of it, the load fails and is tried again. Over Spark Connect nothing is
+    told of what went by, and the merge does without."""
+    from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    rows = batch.localCheckpoint()
-    asked = [k for k in keys if rows.schema[k].dataType.typeName() in INTEGERS]
-    facts: list[Column] = [_bytes(rows.schema)]
-    for key in asked:
-        facts += [F.min(spark_name(key)), F.max(spark_name(key))]
-    found = rows.agg(*facts).collect()[0]
+    asked = {f"k{i}": k for i, k in enumerate(keys) if batch.schema[k].dataType.typeName() in INTEGERS}
+    facts = [_bytes(batch.schema).alias("bytes")]
+    for name, key in asked.items():
+        facts += [F.min(spark_name(key)).alias(f"{name}_low"), F.max(spark_name(key)).alias(f"{name}_high")]
+    seen = Observation()
+    rows = batch.observe(seen, *facts).localCheckpoint()
+    found = seen.get
     ranges = {
-        k: (int(found[2 * i + 1]), int(found[2 * i + 2])) for i, k in enumerate(asked) if found[2 * i + 1] is not None
+        key: (int(found[f"{name}_low"]), int(found[f"{name}_high"]))
+        for name, key in asked.items()
+        if found.get(f"{name}_low") is not None
     }
-    light = found[0] is not None and found[0] <= BROADCAST_BYTES
-    return Held(F.broadcast(rows) if light else rows, ranges)
+    weight = found.get("bytes")
+    return Held(F.broadcast(rows) if weight is not None and weight <= BROADCAST_BYTES else rows, ranges)
 
 
 def _bytes(schema: StructType) -> Column:
@@ -64,9 +69,9 @@ def _bytes(schema: StructType) -> Column:
     from pyspark.sql import functions as F
 
     if any(f.dataType.typeName() not in (*FIXED, *MEASURED) for f in schema.fields):
-        return F.lit(None).cast("long")
+        return F.max(F.lit(None).cast("long"))
     sizes = [_size(f.name, f.dataType) for f in schema.fields]
-    return F.sum(sum(sizes[1:], sizes[0])) if sizes else F.lit(None).cast("long")
+    return F.sum(sum(sizes[1:], sizes[0]))
 
 
 def _size(name: str, kind: DataType) -> Column:
