@@ -30,7 +30,7 @@ from tests.spark_jobs import Watched, watched
 
 import floodmark
 from floodmark.model.spec import SparkSpec
-from floodmark.spark import open_session, own_session, stop_session
+from floodmark.spark.session import open_session, own_session, stop_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

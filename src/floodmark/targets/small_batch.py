@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from floodmark.model.names import spark_name
-from floodmark.tuning import BROADCAST_BYTES, SMALL_BATCH, SMALL_MERGE_SETTINGS
+from floodmark.spark.tuning import BROADCAST_BYTES, SMALL_BATCH, SMALL_MERGE_SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
