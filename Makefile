@@ -44,8 +44,9 @@ test: setup-tests ## Check, then run all tests; ARGS="-k name" picks some
 soak: setup-tests ## Load for a long time under writers and crashes, and prove that nothing is lost
 	$(BIN)/python benchmarks/soak.py $(ARGS)
 
-bench: setup-tests ## Measure the first load, and what a commit costs on each store
+bench: setup-tests ## Measure the first load, a small merge, and what a commit costs on each store
 	$(BIN)/python benchmarks/first_load.py $(ARGS)
+	$(BIN)/python benchmarks/merge.py
 	$(BIN)/python benchmarks/ledger.py
 
 clean: ## Remove all that can be made again
