@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -42,8 +42,9 @@ class Committer:
         intent: Intent,
         cursor: Cursor | None,
         lease: Lease | None,
+        rows: int | None = None,
     ) -> Landed:
-        load = self._load(batch, state, intent, cursor, 0 if lease is None else lease.epoch)
+        load = replace(self._load(batch, state, intent, cursor, 0 if lease is None else lease.epoch), rows=rows)
         try:
             landed = self.target.load(spark, batch, load)
         except (LeaseError, OutcomeUnknown):

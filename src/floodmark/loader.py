@@ -139,7 +139,7 @@ class Loader:
             batch = with_provenance(batch, self.spec, intent.batch, self.around.now())
             self.keeper.check()
             order = landing_cursor(self.spec, self.cursor)
-            return self.committer.load(spark, batch, state, intent, order, self.keeper.current)
+            return self.committer.load(spark, batch, state, intent, order, self.keeper.current, rows)
 
     def _spark(self, rows: int | None) -> SparkSession:
         """Started when the first slice needs it, one for the run."""

@@ -19,6 +19,7 @@ PASSING = re.compile(
     r"invalid snapshot identifier|could not import the requested snapshot|"  # its holder was ended by the server
     r"connection (was )?reset|connection refused|broken pipe|connection (has been |is )?closed|"
     r"I/O error occurred while sending|Communications link failure|Socket (error|timeout)|Read timed out|"
+    r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|"  # a worker died with the part of a batch that it held
     r"terminating connection|server closed the connection|server has gone away|"
     r"the database system is (starting up|shutting down)|too many connections|remaining connection slots",
     re.IGNORECASE,

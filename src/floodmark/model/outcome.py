@@ -109,6 +109,8 @@ class Load:
     """What the table holds of this stretch was loaded ahead of proof: the source's last word counts."""
     only_new: bool = False
     """An append that leaves out rows whose keys are there already."""
+    rows: int | None = None
+    """About how many there are, where the look has counted them."""
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,20 @@ again."""
 SMALL_WORK = 500_000
 """Rows."""
 
+SMALL_BATCH = 100_000
+"""Rows of a batch that is held in memory while it is merged."""
+
+BROADCAST_BYTES = 16 << 20
+"""What a batch may weigh to be sent to every task: the driver holds all of it for a moment."""
+
+SMALL_MERGE_SETTINGS = {
+    # The batch is held already: Delta would read it once more into a copy of its own.
+    "spark.databricks.delta.merge.materializeSource": "none",
+    # One new file for each merge, not one for each partition of a shuffle: every later merge has to open them all.
+    "spark.databricks.delta.optimizeWrite.enabled": "true",
+}
+"""For the merge of a small batch alone."""
+
 LISTS = {
     "spark.driver.extraJavaOptions": " ",
     "spark.executor.extraJavaOptions": " ",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +32,7 @@ from floodmark.targets.delta_sql import (
 )
 from floodmark.targets.delta_types import refuse_columns, refuse_folder
 from floodmark.targets.schema import fit
+from floodmark.targets.small_batch import Range, hold, is_small, small_merge
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -120,10 +121,18 @@ class DeltaTarget:
     # -- statements -----------------------------------------------------------------------------------------------
 
     def _merge(self, spark: SparkSession, batch: DataFrame, load: Load) -> None:
+        # Without updates a merge goes over its source once, and needs it nowhere else.
+        if not is_small(load.rows) or load.only_new:
+            return self._merged(spark, batch, load, {})
+        held = hold(batch, load.keys)
+        with small_merge(spark):
+            return self._merged(spark, held.batch, load, held.ranges)
+
+    def _merged(self, spark: SparkSession, batch: DataFrame, load: Load, ranges: Mapping[str, Range]) -> None:
         batch.createOrReplaceTempView(_BATCH)
         try:
             with self._transaction(spark, load.head):
-                spark.sql(merge(self._path, _BATCH, batch.schema, load)).collect()
+                spark.sql(merge(self._path, _BATCH, batch.schema, load, ranges)).collect()
         finally:
             spark.catalog.dropTempView(_BATCH)
 

@@ -98,12 +98,18 @@ def _text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def merge(path: str, batch: str, schema: StructType, load: Load) -> str:
+def merge(
+    path: str, batch: str, schema: StructType, load: Load, ranges: Mapping[str, tuple[int, int]] | None = None
+) -> str:
     """The higher cursor wins; at equal cursors the later read does, if it says anything new: rows that were read again
     only because they lie above the mark are neither rewritten nor counted. So does a row without a cursor value. Above
-    the mark the later read always wins: of two updates the last to commit may carry the earlier time."""
+    the mark the later read always wins: of two updates the last to commit may carry the earlier time.
+
+    `ranges` of keys say nothing that the keys' equality does not: they are what Delta leaves files out by."""
     names, keys, cursor = [f.name for f in schema.fields], load.keys, load.cursor
     on = " AND ".join(f"t.{spark_name(k)} = s.{spark_name(k)}" for k in keys)
+    for key, (low, high) in (ranges or {}).items():
+        on += f" AND t.{spark_name(key)} >= {low} AND t.{spark_name(key)} <= {high}"
     values_of = {n: "'update'" if n == OP else f"s.{spark_name(n)}" for n in names}
     assignments = ", ".join(f"t.{spark_name(n)} = {value}" for n, value in values_of.items())
     differs = _differs(schema, keys)

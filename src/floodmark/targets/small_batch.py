@@ -1,0 +1,98 @@
+"""A small batch on its way into a table that may be big: read once and held, with what a merge wants to know of it.
+
+A merge goes over its source three times and over the table as often. Held here, the batch comes from its database once;
+the range of its keys lets Delta leave whole files of the table alone; and sent to every task (a broadcast), it leaves
+the table's rows where they are in two of the three passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from floodmark.model.names import spark_name
+from floodmark.spark.tuning import BROADCAST_BYTES, SMALL_BATCH, SMALL_MERGE_SETTINGS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+INTEGERS = ("byte", "short", "integer", "long")
+"""Keys whose range is asked for: the order of all else may not be the one that Delta's statistics are kept in."""
+
+FIXED = (*INTEGERS, "float", "double", "decimal", "boolean", "date", "timestamp", "timestamp_ntz")
+MEASURED = ("string", "varchar", "char", "binary", "array", "struct", "map")
+WORD = 16
+"""Bytes that a value of a fixed size takes at most."""
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Held:
+    batch: DataFrame
+    ranges: Mapping[str, Range]
+    """Lowest and highest value by key column, where they say anything."""
+
+
+def is_small(rows: int | None) -> bool:
+    return rows is not None and rows <= SMALL_BATCH
+
+
+def hold(batch: DataFrame, keys: Sequence[str]) -> Held:
+    """Reads the batch, and watches it go by: asking afterwards would be one more job. Spark holds it until the frame is
+    forgotten; where a worker dies with its part of it, the load fails and is tried again. Over Spark Connect nothing is
+    told of what went by, and the merge does without."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    asked = {f"k{i}": k for i, k in enumerate(keys) if batch.schema[k].dataType.typeName() in INTEGERS}
+    facts = [_bytes(batch.schema).alias("bytes")]
+    for name, key in asked.items():
+        facts += [F.min(spark_name(key)).alias(f"{name}_low"), F.max(spark_name(key)).alias(f"{name}_high")]
+    seen = Observation()
+    rows = batch.observe(seen, *facts).localCheckpoint()
+    found = seen.get
+    ranges = {
+        key: (int(found[f"{name}_low"]), int(found[f"{name}_high"]))
+        for name, key in asked.items()
+        if found.get(f"{name}_low") is not None
+    }
+    weight = found.get("bytes")
+    return Held(F.broadcast(rows) if weight is not None and weight <= BROADCAST_BYTES else rows, ranges)
+
+
+def _bytes(schema: StructType) -> Column:
+    """About what the rows take in memory; NULL where nobody can tell, or where there are none."""
+    from pyspark.sql import functions as F
+
+    if any(f.dataType.typeName() not in (*FIXED, *MEASURED) for f in schema.fields):
+        return F.max(F.lit(None).cast("long"))
+    sizes = [_size(f.name, f.dataType) for f in schema.fields]
+    return F.sum(sum(sizes[1:], sizes[0]))
+
+
+def _size(name: str, kind: DataType) -> Column:
+    from pyspark.sql import functions as F
+
+    value = F.col(spark_name(name))
+    if kind.typeName() in FIXED:
+        return F.lit(WORD).cast("long")
+    text = value if kind.typeName() == "binary" else value.cast("string")
+    return F.coalesce(F.octet_length(text), F.lit(0)).cast("long") + F.lit(WORD)
+
+
+@contextmanager
+def small_merge(spark: SparkSession) -> Iterator[None]:
+    """Settings for as long as one small merge takes; what somebody has chosen himself stays."""
+    before = {name: spark.conf.get(name, None) for name in SMALL_MERGE_SETTINGS}
+    ours = {name: value for name, value in SMALL_MERGE_SETTINGS.items() if before[name] in (None, "auto")}
+    try:
+        for name, value in ours.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name in ours:
+            spark.conf.unset(name)
