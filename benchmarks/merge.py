@@ -29,6 +29,7 @@ from tests.services import PostgresServer
 from tests.spark_jobs import Watched, watched
 
 import floodmark
+from floodmark.model.plan import Work
 from floodmark.model.spec import SparkSpec
 from floodmark.spark.session import open_session, own_session, stop_session
 
@@ -120,7 +121,9 @@ def main() -> None:
         shop = Shop(server, Path(scratch, "shop"), asked.rows)
         path = shop.declare()
         log = Path(scratch, "spark.log")
-        spark = open_session(SparkSpec(), needs=["delta", "postgres"], log_file=log, rows=asked.changes)
+        spark = open_session(
+            SparkSpec(), needs=["delta", "postgres"], log_file=log, work=Work(asked.changes, asked.rows)
+        )
         first = floodmark.load(path, spark=spark).run("orders")
         print(f"{asked.rows:,} rows  first load {first.total_seconds:.1f} s  {files_of(shop)} files", flush=True)
         for number in range(asked.rounds + WARMING):

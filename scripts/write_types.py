@@ -20,6 +20,7 @@ from tests.integration import test_types_jdbc, test_types_postgres, test_types_s
 from tests.services import PostgresServer  # noqa: E402
 from tests.type_lab import PAGE, Catalogue  # noqa: E402
 
+from floodmark.model.plan import Work  # noqa: E402
 from floodmark.model.spec import SparkSpec  # noqa: E402
 from floodmark.spark.session import open_session, stop_session  # noqa: E402
 
@@ -64,7 +65,7 @@ def catalogues(folder: Path) -> Iterator[list[tuple[Catalogue, Path]]]:
 def page() -> str:
     with tempfile.TemporaryDirectory() as name:
         needs = ["delta", "postgres", "sqlite", H2]
-        spark = open_session(SparkSpec(), needs=needs, log_file=Path(name) / "spark.log", rows=0)
+        spark = open_session(SparkSpec(), needs=needs, log_file=Path(name) / "spark.log", work=Work(0))
         try:
             with catalogues(Path(name)) as known:
                 return "\n".join([HEAD, *(each.section(each.observe(place, spark)) for each, place in known)])

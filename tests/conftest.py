@@ -23,6 +23,7 @@ os.environ.setdefault("CI", "true")
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One Spark for all tests. A test that changes settings takes `own_session(spark)`."""
+    from floodmark.model.plan import Work
     from floodmark.model.spec import SparkSpec
     from floodmark.spark.session import open_session, stop_session
 
@@ -31,7 +32,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings: dict[str, str | int | float | bool] = {"spark.driver.memory": "2g", "spark.sql.codegen.wholeStage": False}
     settings["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
     needs = ["delta", "postgres", "sqlite", "mysql", H2]
-    session = open_session(SparkSpec(config=settings), needs=needs, log_file=log_file, rows=0)
+    session = open_session(SparkSpec(config=settings), needs=needs, log_file=log_file, work=Work(0))
     yield session
     stop_session(session)
 

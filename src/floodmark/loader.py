@@ -14,7 +14,7 @@ from floodmark.errors import LeaseError, OutcomeUnknown
 from floodmark.lease import TTL, LeaseKeeper, NoLease
 from floodmark.model.ledger import Intent, PipelineState
 from floodmark.model.outcome import Landed, TargetState
-from floodmark.model.plan import Slice
+from floodmark.model.plan import Slice, Work
 from floodmark.model.position import Position
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Cursor, TableInfo
@@ -36,15 +36,15 @@ class Surroundings:
     """What a run takes from outside, so that tests can hand in their own."""
 
     root: Path
-    spark: Callable[[int | None, Callable[[str], None]], SparkSession]
-    """Takes the rows that are expected in all, where known (a small job wants a JVM that starts quickly), and somebody
-    to tell what has to be downloaded first."""
+    spark: Callable[[Work, Callable[[str], None]], SparkSession]
+    """Takes the work ahead (little of it wants a JVM that starts quickly), and somebody to tell what has to be
+    downloaded first."""
     now: Callable[[], datetime]
     new_id: Callable[[], str]
     secrets: tuple[str, ...] = ()
     lease_ttl: timedelta = TTL
     stop: Stop = field(default_factory=Stop)
-    expect: Callable[[int | None, Callable[[str], None]], None] = lambda _rows, _tell: None
+    expect: Callable[[Work, Callable[[str], None]], None] = lambda _work, _tell: None
     """Told beforehand that `spark` will be asked for, so that it can be on its way."""
 
 
@@ -116,7 +116,7 @@ class Loader:
     def _commit(self, state: PipelineState, intent: Intent, rows: int | None) -> PipelineState:
         self.around.stop.check()
         state = self.committer.announce(state.but(identity=self.spec.identity), intent, self.keeper.current)
-        spark = self._spark(rows)
+        spark = self._spark(self.work(state, rows))
         try:
             with self.tally.stage("load", f"{self.spec.target.mode} into {self.spec.target.table}"):
                 attempt = partial(self._attempt, spark, state, intent, rows)
@@ -141,12 +141,16 @@ class Loader:
             order = landing_cursor(self.spec, self.cursor)
             return self.committer.load(spark, batch, state, intent, order, self.keeper.current, rows)
 
-    def _spark(self, rows: int | None) -> SparkSession:
+    def work(self, state: PipelineState, rows: int | None = None) -> Work:
+        """Of the whole run, where it is planned. A merge goes over the table as well."""
+        planned = rows if self.tally.plan is None else self.tally.plan.rows
+        return Work(planned, state.rows_total if self.spec.target.mode == "upsert" else 0)
+
+    def _spark(self, work: Work) -> SparkSession:
         """Started when the first slice needs it, one for the run."""
         if self.session is None:
             with self.tally.stage("spark"):
-                expected = rows if self.tally.plan is None else self.tally.plan.rows
-                self.session = self.around.spark(expected, self.tally.notice)
+                self.session = self.around.spark(work, self.tally.notice)
         return self.session
 
 

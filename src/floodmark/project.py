@@ -16,7 +16,7 @@ from floodmark.lease import standing, this_process
 from floodmark.loader import Surroundings
 from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import PipelineStatus, RunRecord, RunResult, TargetState
-from floodmark.model.plan import RunPlan
+from floodmark.model.plan import RunPlan, Work
 from floodmark.model.spec import ConnectionOptions, PipelineSpec, ProjectSpec
 from floodmark.observe.status import status_of
 from floodmark.ports import (
@@ -253,7 +253,7 @@ class Project:
     def _source(self, spec: PipelineSpec) -> Source:
         source: Source = self._component("source", self.spec.connections[spec.source.connection], spec)
         if isinstance(source, LooksThroughSpark):
-            source.attach(lambda: self._session(None, lambda _: None))
+            source.attach(lambda: self._session(Work(), lambda _: None))
         return source
 
     def _target(self, spec: PipelineSpec) -> Target:
@@ -276,7 +276,7 @@ class Project:
     def _inspect(self, name: str) -> TargetState:
         return self._target(self._pipeline(name)).inspect(deep=True)
 
-    def _session(self, rows: int | None, tell: Callable[[str], None]) -> SparkSession:
+    def _session(self, work: Work, tell: Callable[[str], None]) -> SparkSession:
         """One Spark for the project, a session of its own for each run: settings must not leak between them."""
         from floodmark.spark.session import open_session, own_session
         from floodmark.spark.tuning import SESSION_SETTINGS
@@ -288,16 +288,16 @@ class Project:
             return session
         if self._spark is None:
             self._begun = True
-            self._spark = open_session(self.spec.spark, **self._spark_options(), rows=rows, tell=tell)
+            self._spark = open_session(self.spec.spark, **self._spark_options(), work=work, tell=tell)
         return own_session(self._spark)
 
-    def _begin_session(self, rows: int | None, tell: Callable[[str], None]) -> None:
+    def _begin_session(self, work: Work, tell: Callable[[str], None]) -> None:
         """A JVM takes its time to start: it is sent for as soon as there is something to do."""
         from floodmark.spark.session import begin_session
 
         if self._given_spark is None and self._spark is None:
             self._begun = True
-            begin_session(self.spec.spark, **self._spark_options(), rows=rows, tell=tell)
+            begin_session(self.spec.spark, **self._spark_options(), work=work, tell=tell)
 
     def _spark_options(self) -> dict[str, Any]:
         from floodmark.spark.place import wanted

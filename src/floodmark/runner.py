@@ -83,7 +83,7 @@ class Runner:
             state, plan = ready.plan(state, table, cursor, full_refresh=full_refresh, tell=tally.notice)
         tally.plan = plan
         if not plan.nothing_new:
-            self._around.expect(plan.rows, tally.notice)
+            self._around.expect(loader.work(state), tally.notice)
         self._sink.emit(Planned(plan))
         loader.server = "" if plan.server is None else plan.server.identity
         state = state.but(look=plan.pending)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from floodmark.errors import ConfigError
+from floodmark.model.plan import Work
 from floodmark.model.spec import SparkSpec
 from floodmark.spark.session import open_session, own_session
 from floodmark.spark.tuning import settings_for
@@ -21,6 +22,7 @@ PREAMBLE = """
 import os, sys
 from pathlib import Path
 from floodmark.errors import FloodmarkError
+from floodmark.model.plan import Work
 from floodmark.model.spec import SparkSpec
 from floodmark.spark.session import open_session, own_session, stop_session
 
@@ -178,7 +180,7 @@ def test_without_java_the_way_out_is_named(tmp_path: Path) -> None:
 def test_the_java_of_the_package_runs_spark(tmp_path: Path) -> None:
     done = run_script(
         """
-        spark = open_session(SparkSpec(), needs=["delta"], log_file=log_file, rows=1)
+        spark = open_session(SparkSpec(), needs=["delta"], log_file=log_file, work=Work(1))
         spark.sql(f"CREATE TABLE delta.`{log_file.parent}/t` USING delta AS SELECT 1 AS id").collect()
         print(spark.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.version')").collect()[0][0])
         stop_session(spark)
@@ -209,10 +211,10 @@ def test_a_jvm_that_was_sent_for_is_there_when_it_is_needed_and_gone_when_it_is_
         """
         from floodmark.spark.session import begin_session, end_beginning
         children = Path(f"/proc/self/task/{os.getpid()}/children")
-        begin_session(SparkSpec(), needs=[], log_file=log_file, rows=1)
+        begin_session(SparkSpec(), needs=[], log_file=log_file, work=Work(1))
         (pid,) = children.read_text().split()
         assert "pyspark" not in sys.modules
-        begin_session(SparkSpec(), needs=[], log_file=log_file, rows=1)
+        begin_session(SparkSpec(), needs=[], log_file=log_file, work=Work(1))
         spark = open_session(SparkSpec(), needs=[], log_file=log_file)
         assert spark.sparkContext._gateway.proc.pid == int(pid)
         stop_session(spark)
@@ -293,9 +295,21 @@ def test_a_cluster_gets_copies_of_the_jars_and_keeps_its_own_catalog(tmp_path: P
 
 def test_a_collector_of_the_users_own_is_the_only_one(tmp_path: Path) -> None:
     theirs = SparkSpec(config={"spark.driver.extraJavaOptions": "-XX:+UseG1GC"})
-    options = settings_for(theirs, needs=[], log_file=tmp_path / "log", rows=10)["spark.driver.extraJavaOptions"]
+    options = settings_for(theirs, needs=[], log_file=tmp_path / "log", work=Work(10))["spark.driver.extraJavaOptions"]
     assert "UseG1GC" in options
     assert "SerialGC" not in options
+
+
+def test_the_jvm_is_for_all_the_rows_that_are_touched_and_the_session_for_those_that_are_read(tmp_path: Path) -> None:
+    def chosen(work: Work) -> tuple[bool, bool]:
+        settings = settings_for(SparkSpec(), needs=[], log_file=tmp_path / "log", work=work)
+        starts_quickly = "TieredStopAtLevel" in settings["spark.driver.extraJavaOptions"]
+        return starts_quickly, settings.get("spark.sql.adaptive.enabled") != "false"
+
+    assert chosen(Work(10_000)) == (True, False)
+    assert chosen(Work(10_000, beside=5_000_000)) == (False, False)
+    assert chosen(Work(5_000_000)) == (False, True)
+    assert chosen(Work()) == (False, True)
 
 
 def test_stopping_somebody_elses_spark_does_nothing(tmp_path: Path) -> None:

@@ -11,6 +11,19 @@ from floodmark.model.position import Position
 
 
 @dataclass(frozen=True)
+class Work:
+    """About how much lies ahead of a Spark: what it is set up for."""
+
+    rows: int | None = None
+    """To be read. None when nobody has counted them."""
+    beside: int = 0
+    """In the table that they are merged into."""
+
+    def is_below(self, limit: int, *, with_table: bool = False) -> bool:
+        return self.rows is not None and self.rows + (self.beside if with_table else 0) <= limit
+
+
+@dataclass(frozen=True)
 class Guarantee:
     """How sure the bound is: `fenced`, `exact`, `delayed`, `none`; weaker than fenced says why and what to change."""
 

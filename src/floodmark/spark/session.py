@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from floodmark.errors import ConfigError, FloodmarkError, MissingExtra
+from floodmark.model.plan import Work
 from floodmark.model.spec import SparkSpec
 from floodmark.spark.archive import Archive
 from floodmark.spark.entrance import Entrance, KeptJvm, OwnJvm, Submitted
@@ -24,7 +25,7 @@ from floodmark.spark.jars import archives_folder
 from floodmark.spark.java import NEWEST_JAVA, Java, find_java
 from floodmark.spark.launch import direct_command
 from floodmark.spark.place import wanted
-from floodmark.spark.tuning import SESSION_SETTINGS, as_text, is_local, settings_for, sized_settings
+from floodmark.spark.tuning import SESSION_SETTINGS, UNKNOWN, as_text, is_local, settings_for, sized_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +70,7 @@ def begin_session(
     *,
     needs: Iterable[str],
     log_file: Path,
-    rows: int | None = None,
+    work: Work = UNKNOWN,
     stay: Stay | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> None:
@@ -79,7 +80,7 @@ def begin_session(
     with _one_at_a_time:
         if spec.remote or _beginning is not None or _is_active() or find_spec("pyspark") is None:
             return
-        _beginning = _begin(spec, list(needs), log_file, rows, stay, tell)
+        _beginning = _begin(spec, list(needs), log_file, work, stay, tell)
 
 
 def open_session(
@@ -87,13 +88,13 @@ def open_session(
     *,
     needs: Iterable[str],
     log_file: Path,
-    rows: int | None = None,
+    work: Work = UNKNOWN,
     stay: Stay | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> SparkSession:
     """A session on the Spark that `spec` names; Spark's own words go to `log_file`, never to the terminal.
 
-    `rows` is the size of the work ahead, where known. Over Spark Connect, or where Spark runs already (a notebook,
+    Over Spark Connect, or where Spark runs already (a notebook,
     spark-submit), the other side must bring the jars for `needs`: they are put on the class path when a JVM starts, and
     at no other time. A classic session that is already active in this process is left alone: a new one beside it is
     returned.
@@ -106,24 +107,24 @@ def open_session(
         return _connect(spec)
     with _one_at_a_time:
         if (active := _active_session()) is not None:
-            return _beside(active, spec, rows)
+            return _beside(active, spec, work)
         begun, _beginning = _beginning, None
         if begun is None:
-            begun = _begin(spec, list(needs), log_file, rows, stay, tell)
+            begun = _begin(spec, list(needs), log_file, work, stay, tell)
         session = _enter(begun)
-        return session if stay is None else _beside(session, spec, rows)
+        return session if stay is None else _beside(session, spec, work)
 
 
 def _begin(
     spec: SparkSpec,
     needs: list[str],
     log_file: Path,
-    rows: int | None,
+    work: Work,
     stay: Stay | None,
     tell: Callable[[str], None],
 ) -> _Beginning:
     java = find_java()
-    settings = settings_for(spec, needs=needs, log_file=log_file, rows=rows, tell=tell, stays=stay is not None)
+    settings = settings_for(spec, needs=needs, log_file=log_file, work=work, tell=tell, stays=stay is not None)
     log_from = log_file.stat().st_size if log_file.exists() else 0
     return _Beginning(_entrance(spec, settings, log_file, java, stay), settings, log_file, log_from, java)
 
@@ -254,7 +255,7 @@ def _active_session() -> SparkSession | None:
     return None
 
 
-def _beside(active: SparkSession, spec: SparkSpec, rows: int | None) -> SparkSession:
+def _beside(active: SparkSession, spec: SparkSpec, work: Work) -> SparkSession:
     running = active.conf.get("spark.master", None)
     if spec.master and running and spec.master != running:
         raise ConfigError(
@@ -262,7 +263,7 @@ def _beside(active: SparkSession, spec: SparkSpec, rows: int | None) -> SparkSes
             hint="leave `spark.master` out to use the running one, or stop that first",
         )
     session = own_session(active)
-    for key, value in (SESSION_SETTINGS | sized_settings(rows) | as_text(spec.config)).items():
+    for key, value in (SESSION_SETTINGS | sized_settings(work) | as_text(spec.config)).items():
         if session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session

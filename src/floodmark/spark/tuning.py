@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from floodmark.model.plan import Work
 from floodmark.model.spec import SparkSpec
 from floodmark.spark.jars import jars_for
 
@@ -50,6 +51,8 @@ again."""
 SMALL_WORK = 500_000
 """Rows."""
 
+UNKNOWN = Work()
+
 SMALL_BATCH = 100_000
 """Rows of a batch that is held in memory while it is merged."""
 
@@ -79,7 +82,7 @@ def settings_for(
     *,
     needs: list[str],
     log_file: Path,
-    rows: int | None = None,
+    work: Work = UNKNOWN,
     tell: Callable[[str], None] = lambda _: None,
     stays: bool = False,
 ) -> dict[str, str]:
@@ -105,23 +108,20 @@ def settings_for(
         settings |= LOCAL_SETTINGS | {"spark.sql.warehouse.dir": warehouse.as_uri()}
         if "GC" not in asked.get("spark.driver.extraJavaOptions", ""):
             settings["spark.driver.extraJavaOptions"] += f" {LEAN_JVM}"  # a JVM refuses two collectors
-        if not stays and _is_small(rows):
+        if not stays:
+            settings |= sized_settings(work)
+        if not stays and work.is_below(SMALL_WORK, with_table=True):
             settings["spark.driver.extraJavaOptions"] += f" {QUICK_JVM}"
-            settings |= sized_settings(rows)
     if jars:
         # On the class path they load quicker than through `spark.jars`, which copies them; a cluster needs the copies.
         settings |= {"spark.driver.extraClassPath": os.pathsep.join(jars)} if local else {"spark.jars": ",".join(jars)}
     return settings | {key: _joined(key, settings.get(key), value) for key, value in asked.items()}
 
 
-def sized_settings(rows: int | None) -> dict[str, str]:
+def sized_settings(work: Work) -> dict[str, str]:
     """For a session, by the work ahead of it. Adaptive execution makes each stage a job of its own, planned anew: more
-    time than small work can win back."""
-    return {"spark.sql.adaptive.enabled": "false"} if _is_small(rows) else {}
-
-
-def _is_small(rows: int | None) -> bool:
-    return rows is not None and rows <= SMALL_WORK
+    time than a small batch can win back."""
+    return {"spark.sql.adaptive.enabled": "false"} if work.is_below(SMALL_WORK) else {}
 
 
 def _joined(key: str, ours: str | None, users: str) -> str:
