@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from traceback import walk_tb
+
+LOST = "Spark ended in the middle of the work"
+LOST_HINT = "run again: nothing is loaded twice. Why it ended may stand in Spark's log"
 
 _CLASS = re.compile(r"^(?:[\w$]+\.)+[\w$]+(?:Exception|Error|Failure)?: ")
 _CONDITION = re.compile(r"^\[[A-Z0-9_.]+\] ")
@@ -16,14 +20,18 @@ def plain(line: str) -> str:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the JVM has gone: killed, or out of memory. By name, for this is read without PySpark, too."""
+    """Whether the JVM has gone: killed, or out of memory. By name, for this is read without PySpark, too. A socket's
+    own error counts where it comes out of py4j."""
+    if isinstance(error, ConnectionError):
+        frames = (frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__))
+        return any(name.startswith("py4j.") for name in frames)
     return any(kind.__name__ == "Py4JNetworkError" for kind in type(error).__mro__)
 
 
 def first_line(error: BaseException) -> str:
     """Spark's errors carry whole Java traces; the cause that a user can act on stands in one line of them."""
     if is_lost(error):
-        return "Spark ended in the middle of the work"
+        return LOST
     text = str(error).strip() or type(error).__name__
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in lines:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from floodmark.errors import FloodmarkError
+from floodmark.javawords import LOST, LOST_HINT, is_lost
 from floodmark.loader import Surroundings
 from floodmark.model.event import RunFinished
 from floodmark.model.ledger import PipelineState
@@ -22,14 +23,23 @@ def reported(
     try:
         state = work()
     except Exception as error:
-        failure = error
-        if isinstance(error, FloodmarkError):
-            error.located(pipeline=preflight.spec.name, declared_at=preflight.spec.at())
+        failure = _told(error)
+        if isinstance(failure, FloodmarkError):
+            failure.located(pipeline=preflight.spec.name, declared_at=preflight.spec.at())
     finally:
         preflight.source.close()
     result = _remembered(tally.result(state, failure), preflight.store, around.secrets)
     sink.emit(RunFinished(result))
     return result
+
+
+def _told(error: Exception) -> Exception:
+    """Spark may end in the middle of any step."""
+    if isinstance(error, FloodmarkError) or not is_lost(error):
+        return error
+    lost = FloodmarkError(LOST, hint=LOST_HINT)
+    lost.__cause__ = error
+    return lost
 
 
 def _remembered(result: RunResult, store: StateStore, secrets: tuple[str, ...]) -> RunResult:

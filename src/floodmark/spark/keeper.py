@@ -116,10 +116,10 @@ class Keeper:
             with suppress(TimeoutError):
                 connection, _ = listener.accept()
                 connection.settimeout(None)
-                self._last = time.monotonic()
                 threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
-            idle = not self._clients and time.monotonic() - self._last
-            if not self._clients and (self._retiring or idle > self._order.idle or self._runs >= MOST_RUNS):
+            # Whoever comes at this very moment is not let in, and starts another one.
+            enough = self._runs >= MOST_RUNS or time.monotonic() - self._last > self._order.idle
+            if not self._clients and (self._retiring or enough):
                 return
 
     # -- conversations --------------------------------------------------------------------------------------------
