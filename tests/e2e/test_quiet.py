@@ -53,7 +53,7 @@ def test_only_what_the_answer_needs_is_imported(loaded: Lab, words: str) -> None
     libraries = {name for name in found - sys.stdlib_module_names if not name.startswith("_")}
     assert libraries - NEEDED - DRIVERS[loaded.kind] == set()
     if loaded.kind == "sqlite":
-        assert "asyncio" not in found  # psycopg brings it
+        assert not {"asyncio", "ssl", "http"} & found  # drivers of servers bring them
 
 
 def imported(folder: Path, *words: str) -> set[str]:

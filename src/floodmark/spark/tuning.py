@@ -9,7 +9,6 @@ from pathlib import Path
 
 from floodmark.model.plan import Work
 from floodmark.model.spec import SparkSpec
-from floodmark.spark.jars import jars_for
 
 SESSION_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -88,6 +87,8 @@ def settings_for(
 ) -> dict[str, str]:
     """Every setting for a Spark that is about to be started, the user's own on top. One that `stays` for later runs is
     the same whatever this run's work is."""
+    from floodmark.spark.jars import jars_for  # here, since quiet runs read this file and need no network
+
     asked = as_text(spec.config)
     local = is_local(master := asked.get("spark.master") or spec.master or "local[*]")
     jars = [str(path) for path in jars_for(needs, tell=tell)]
