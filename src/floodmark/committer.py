@@ -66,7 +66,8 @@ class Committer:
         zone = None if cursor is None or cursor.leading.zoned else cursor.timezone
         target = self.spec.target
         fallback = None if cursor is None or cursor.fallback is None else cursor.fallback.name
-        only_new = target.mode == "append" and self.spec.includes_nulls and not intent.replaces
+        # Rows without a cursor value are read again each time they are counted; all others are versions of their own.
+        only_new = target.mode == "append" and intent.nulls
         head = self._head(state, intent, epoch)
         # Not while a reset reads old stretches again: there an older row must not overwrite a newer one.
         later_wins = intent.lane == MAIN and state.reached is None
@@ -89,7 +90,7 @@ class Committer:
         raise TargetError(
             f"the load failed: {first_line(error)}",
             table=self.spec.target.table,
-            transient=sounds_transient(error),
+            transient=sounds_transient(error) and not is_lost(error),
             hint="run again: nothing is loaded twice. Why it ended may stand in Spark's log"
             if is_lost(error)
             else None,

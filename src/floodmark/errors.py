@@ -103,6 +103,10 @@ class Refused(FloodmarkError):
     pass
 
 
+class Fallen(Refused):
+    """The source's highest value, `value`, lies below the mark."""
+
+
 class LeaseError(FloodmarkError):
     exit_code = 3
 

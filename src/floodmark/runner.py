@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from floodmark.committer import Committer
+from floodmark.errors import Fallen
 from floodmark.lease import LeaseKeeper, NoLease, keep_lease, this_process
 from floodmark.loader import Loader, Surroundings, next_ordinal
 from floodmark.model.event import Planned
@@ -80,7 +81,11 @@ class Runner:
             state = loader.again(state, state.intent)
         with tally.stage("look"):
             state = ready.started(state, cursor)
-            state, plan = ready.plan(state, table, cursor, full_refresh=full_refresh, tell=tally.notice)
+            try:
+                state, plan = ready.plan(state, table, cursor, full_refresh=full_refresh, tell=tally.notice)
+            except Fallen as error:
+                self._store.save(state.but(fell_to=error.value), keeper.current)
+                raise
         tally.plan = plan
         if not plan.nothing_new:
             self._around.expect(loader.work(state), tally.notice)
@@ -97,7 +102,8 @@ class Runner:
                 state = loader.load(state, piece)
         if plan.load_nulls and tally.complete:
             state = loader.load_nulls(state)
-        return self._close(keeper, state.but(server=plan.server, nulls=plan.nulls if tally.complete else state.nulls))
+        seen = state.but(server=plan.server, nulls=plan.nulls if tally.complete else state.nulls, fell_to=None)
+        return self._close(keeper, seen)
 
     def _advanced(self, state: PipelineState, plan: RunPlan) -> PipelineState:
         """A source that has gone quiet lets go of the rows above the mark, or each look would go over them again."""

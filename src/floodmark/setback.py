@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-from floodmark.errors import Refused
+from floodmark.errors import Fallen, Refused
 from floodmark.model.ledger import PipelineState, mark_at, reset
 from floodmark.model.plan import Look
 from floodmark.model.position import Position, earlier
@@ -46,13 +46,14 @@ def set_back(
     if mark is not None and mark.values and hasattr(mark.values[0], "tzinfo"):
         to = earlier(to, Position.before(look.clock - CLOCK_SLACK))
     if spec.target.mode == "append":
+        set_mark = f"floodmark state set {spec.name} --mark"
         raise Refused(
             f"{trouble}, so rows may have been written below the mark ({state.mark})",
             table=spec.source.table,
             declared_at=spec.at("source"),
             hint="choose one:\n"
-            f"  floodmark state set {spec.name} '{to or 'POSITION'}'   load again from there; the range is replaced\n"
-            f"  floodmark state set {spec.name} '{state.mark}'   go on from the mark with the new server\n"
+            f"  {set_mark} '{to or 'POSITION'}'   load again from there; the range is replaced\n"
+            f"  {set_mark} '{state.mark}'   go on from the mark with the new server\n"
             f"  floodmark run {spec.name} --full-refresh   load everything again",
         )
     tell(f"{trouble}: read again from {to or 'the beginning'}")
@@ -62,19 +63,21 @@ def set_back(
 
 def check_not_fallen(spec: PipelineSpec, state: PipelineState, look: Look, table: TableInfo) -> None:
     """Nothing at or above the mark, and rows below it: a restored backup, numbers that began anew, or just the newest
-    rows deleted. A mark that the user has set ahead is no such sign."""
-    change = spec.change
-    if look.fell_to is None or isinstance(change, FullSpec) or change.backwards == "accept":
+    rows deleted. A mark that the user has set ahead is no such sign. Once refused, it stays so until it is answered."""
+    change, fell_to = spec.change, look.fell_to or state.fell_to
+    if fell_to is None or isinstance(change, FullSpec) or change.backwards == "accept":
         return
     if state.mark is None or state.mark == state.start:
         return
-    raise Refused(
-        f"the highest value in {table.name} is {look.fell_to}, below the mark ({state.mark}): it was restored from a "
+    seen = "is" if look.fell_to is not None else "was, when a run last refused,"
+    raise Fallen(
+        f"the highest value in {table.name} {seen} {fell_to}, below the mark ({state.mark}): it was restored from a "
         "backup, or its numbers begin anew, or its newest rows were deleted",
         table=table.name,
+        value=fell_to,
         declared_at=spec.at("change"),
         hint="choose one:\n"
         f"  floodmark run {spec.name} --full-refresh   load everything again\n"
-        f"  floodmark state set {spec.name} '{look.fell_to}'   go back to what the source has, and on from there\n"
+        f"  floodmark state set {spec.name} --mark '{fell_to}'   go back to what the source has, and on from there\n"
         "  backwards: accept   in `change:`, where rows are deleted in the source as a matter of course",
     )

@@ -68,9 +68,13 @@ def test_included_they_come_once_and_follow_their_changes(world: Lab, mode: str)
     assert loaded(world) == [(1, "a"), (2, "b"), (3, "c")]
     world.execute("UPDATE orders SET updated_at = '2026-01-01 12:00:00', val = 'late' WHERE id = 2")
     ok(project.run("orders"))
-    assert loaded(world) == (at_source(world) if mode == "upsert" else [(1, "a"), (2, "b"), (3, "c")])
+    versions = [(1, "a"), (2, "b"), (2, "late"), (3, "c")]
+    assert loaded(world) == (at_source(world) if mode == "upsert" else versions), "an append has each version"
+    world.execute("UPDATE orders SET updated_at = '2026-01-01 13:00:00', val = 'again' WHERE id = 1")
+    ok(project.run("orders"))
+    assert loaded(world) == (at_source(world) if mode == "upsert" else [(1, "a"), (1, "again"), *versions[1:]])
     if mode == "upsert":
-        world.execute("UPDATE orders SET updated_at = NULL, val = 'emptied' WHERE id = 1")
+        world.execute("UPDATE orders SET updated_at = NULL, val = 'emptied' WHERE id = 2")
         ok(project.run("orders"))
         assert loaded(world) == at_source(world)
 

@@ -106,6 +106,22 @@ def test_values_below_the_mark_are_refused_with_the_choices(world: Lab, mode: st
     world.assert_equal()
 
 
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+def test_a_refusal_stays_until_it_is_answered_however_far_the_source_has_grown(world: Lab, mode: str) -> None:
+    """Or the rows that were written below the mark meanwhile would be nobody's."""
+    project = loaded_world(world, mode)
+    world.execute("DELETE FROM orders WHERE id > 1")
+    assert isinstance(project.run("orders").failure, Refused)
+    world.execute("INSERT INTO orders (id, val) VALUES (2, 'anew'), (3, 'anew'), (40, 'beyond the mark')")
+    refused = project.run("orders").failure
+    assert isinstance(refused, Refused)
+    assert "was, when a run last refused, 1, below the mark" in refused.message
+    with pytest.raises(Refused):
+        project.plan("orders")
+    project.set_mark("orders", "1")
+    until_all_is_in(project, world)
+
+
 def test_a_mark_that_was_set_ahead_on_purpose_is_no_sign_of_trouble(world: Lab) -> None:
     project = loaded_world(world, "upsert")
     project.reset("orders", "1000")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,6 +72,8 @@ class Call:
     ) -> Project:
         from floodmark.opening import load  # here, so that --help needs none of it
 
+        _keep_logging_quiet()
+
         project = self.session.projects.get(file.resolve())
         if project is None:
             project = load(
@@ -91,6 +94,13 @@ class Call:
         self.out.error(error_lines(error, pipeline=pipeline, command=self.command, redact=self.out.redact))
         if self.debug:
             self.out.error(self.out.redact(traceback_text(error)).splitlines())
+
+
+def _keep_logging_quiet() -> None:
+    """What there is to say is said by the command. A library that logs, where nobody has set up any logging, would set
+    it up itself and write into the progress."""
+    if not logging.root.handlers:
+        logging.root.addHandler(logging.NullHandler())
 
 
 @contextlib.contextmanager

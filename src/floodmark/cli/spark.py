@@ -53,7 +53,12 @@ def stop(
         if not asked:
             call.out.line("there is no warm Spark to stop")
         for runs in asked:
-            call.out.line("✓ ends when the run that uses it has ended" if runs and not now else "✓ stopped")
+            if not runs:
+                call.out.line("✓ stopped")
+            elif now:
+                call.out.line("✓ stopped; the run that used it fails, and the next one makes it good")
+            else:
+                call.out.line("✓ ends after the run that uses it")
 
 
 def _table(found: Sequence[dict[str, Any]]) -> Table:

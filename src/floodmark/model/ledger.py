@@ -96,6 +96,9 @@ class PipelineState(Record):
     head: HeadRef | None = None
     server: ServerSeen | None = None
     nulls: NullsSeen | None = None
+    fell_to: StoredPosition | None = None
+    """The source's highest value when a run last refused because it lay below the mark. It stays until somebody has
+    answered, or the source would simply grow past the mark again, over rows that nobody read."""
     identity: dict[str, Any] = Field(default_factory=dict)
     """The declared source, cursor, keys and target that this state belongs to."""
     run_count: int = 0
@@ -207,10 +210,12 @@ def reset(state: PipelineState, to: Position | None) -> PipelineState:
     reached = furthest(state)
     if has_passed(to, reached):
         # Forward: what was loaded stays known, and the stretch between shows as a gap.
-        return state.but(start=to, intent=None, look=None, ahead=None, server=None)
+        return state.but(start=to, intent=None, look=None, ahead=None, server=None, fell_to=None)
     # Of a load without an end nobody knows how far its rows go.
     whole = tuple(w for w in state.windows if _is_whole(w))
-    return state.but(start=to, reached=reached, windows=whole, intent=None, look=None, ahead=None, server=None)
+    return state.but(
+        start=to, reached=reached, windows=whole, intent=None, look=None, ahead=None, server=None, fell_to=None
+    )
 
 
 def mark_at(state: PipelineState, moment: datetime) -> Position | None:
