@@ -121,7 +121,6 @@ class Traps:
             gates.pop()()
         if failures:
             raise AssertionError(f"{name} failed") from failures[0]
-        ok(project.run("orders"))
 
 
 def _found(gate: Callable[[], object] | None, gates: list[Callable[[], object]]) -> bool:

@@ -126,7 +126,7 @@ def test_whoever_is_killed_in_the_middle_of_a_load_the_next_run_works(warm_lab: 
 
 def test_ctrl_c_stops_the_callers_own_run_only(warm_lab: Lab) -> None:
     lab = warm_lab
-    lab.fill(2000)
+    lab.fill(1000)
     declare(lab, transform=SLOW)
     text = (lab.root / "floodmark.yml").read_text()
     second = text.partition("pipelines:\n")[2].partition("spark:")[0].replace("  orders:", "  copies:", 1)
@@ -143,7 +143,7 @@ def test_ctrl_c_stops_the_callers_own_run_only(warm_lab: Lab) -> None:
     assert one.wait(timeout=60) == 130, said(lab)
     output, _ = other.communicate(timeout=200)
     assert other.returncode == 0, output
-    assert "2,000 inserted" in output
+    assert "1,000 inserted" in output
     assert only(lab)["busy"] == []
 
 
