@@ -182,6 +182,8 @@ class RunRecord(Record):
     rows_inserted: int | None = None
     rows_updated: int | None = None
     rows_deleted: int | None = None
+    rows_waiting: int = 0
+    """Seen and not loaded yet: nobody can say that all before them are there."""
     slices: int = 0
     after: StoredPosition | None = None
     until: StoredPosition | None = None

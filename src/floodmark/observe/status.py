@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 
 from floodmark.model.ledger import PipelineState, gaps
 from floodmark.model.outcome import Health, PipelineStatus, RunRecord
@@ -24,8 +25,18 @@ def status_of(name: str, state: PipelineState | None, history: Sequence[RunRecor
         gaps=None if state is None or state.head is None else len(gaps(state)),
         guarantee="" if last is None else last.guarantee,
         intent=state is not None and state.intent is not None,
-        notes=() if last is None or not last.caveat else (f"{last.guarantee}: {last.caveat}",),
+        notes=() if last is None else tuple(_notes(runs)),
     )
+
+
+def _notes(runs: Sequence[RunRecord]) -> Iterator[str]:
+    last = runs[0]
+    if last.caveat:
+        yield f"{last.guarantee}: {last.caveat}"
+    if last.rows_waiting:
+        since = list(takewhile(lambda run: run.rows_waiting, runs))[-1].started_at
+        rows = "1 row waits" if last.rows_waiting == 1 else f"{last.rows_waiting:,} rows wait"
+        yield f"{rows} to be loaded (rows have been waiting since {since:%Y-%m-%d %H:%M:%S})"
 
 
 def _health(state: PipelineState | None, last: RunRecord | None) -> Health:
@@ -35,6 +46,10 @@ def _health(state: PipelineState | None, last: RunRecord | None) -> Health:
 
 
 def _lag(runs: Sequence[RunRecord]) -> timedelta | None:
-    """How long ago the target was known to hold all that the source showed."""
-    done = next((run for run in runs if run.success), None)
-    return None if done is None else datetime.now(UTC) - done.started_at
+    """How long ago the target was known to hold all that the source showed; where no run that is remembered left it so,
+    at least since the oldest of them."""
+    done = [run for run in runs if run.success]
+    if not done:
+        return None
+    whole = next((run for run in done if not run.rows_waiting), done[-1])
+    return datetime.now(UTC) - whole.started_at

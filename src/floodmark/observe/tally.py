@@ -106,6 +106,7 @@ def to_record(result: RunResult, secrets: tuple[str, ...]) -> RunRecord:
         rows_inserted=result.rows.inserted,
         rows_updated=result.rows.updated,
         rows_deleted=result.rows.deleted,
+        rows_waiting=result.rows_waiting,
         slices=result.slices,
         after=result.window[0],
         until=result.window[1],

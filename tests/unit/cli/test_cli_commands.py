@@ -139,7 +139,14 @@ def test_run_options_reach_the_project(fakes: Fakes) -> None:
     assert said.code == 0
     assert fakes.project.calls == [("until complete", "orders"), ("run", "orders", True, 3)]
     assert fakes.loads == [
-        {"path": Path("x.yml"), "variables": {"A": "b=c"}, "registry": registry, "master": "local[1]", "remote": None}
+        {
+            "path": Path("x.yml"),
+            "variables": {"A": "b=c"},
+            "registry": registry,
+            "master": "local[1]",
+            "remote": None,
+            "resident": True,
+        }
     ]
 
 
