@@ -14,7 +14,6 @@ from tests.services import run_faulty
 from floodmark.testing.faults import FaultPlan
 
 STEPS = [
-    "store.get:after",
     "store.save:before",
     "store.save:after",
     "store.save#2:before",
