@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from floodmark.errors import FloodmarkError, LeaseError, OutcomeUnknown, StateConflict, StateError, TargetError
-from floodmark.javawords import first_line, is_lost
+from floodmark.javawords import LOST_HINT, first_line, is_lost
 from floodmark.model.lease import Lease
 from floodmark.model.ledger import Intent, PipelineState, begin, settle
 from floodmark.model.outcome import Head, Landed, Load
@@ -44,7 +44,7 @@ class Committer:
         lease: Lease | None,
         rows: int | None = None,
     ) -> Landed:
-        load = replace(self._load(batch, state, intent, cursor, 0 if lease is None else lease.epoch), rows=rows)
+        load = self._load(batch, state, intent, cursor, 0 if lease is None else lease.epoch, rows)
         try:
             landed = self.target.load(spark, batch, load)
         except (LeaseError, OutcomeUnknown):
@@ -59,7 +59,15 @@ class Committer:
             )
         return landed
 
-    def _load(self, batch: DataFrame, state: PipelineState, intent: Intent, cursor: Cursor | None, epoch: int) -> Load:
+    def _load(
+        self,
+        batch: DataFrame,
+        state: PipelineState,
+        intent: Intent,
+        cursor: Cursor | None,
+        epoch: int,
+        rows: int | None,
+    ) -> Load:
         """A transform of an append may have dropped the cursor; then there is no order to hand on."""
         needed = set() if cursor is None else {*cursor.names, *([cursor.fallback.name] if cursor.fallback else [])}
         names = () if cursor is None or not needed <= set(batch.columns) else cursor.names
@@ -71,7 +79,7 @@ class Committer:
         head = self._head(state, intent, epoch)
         # Not while a reset reads old stretches again: there an older row must not overwrite a newer one.
         later_wins = intent.lane == MAIN and state.reached is None
-        return Load(intent, head, target.mode, target.keys, names, zone, fallback, later_wins, only_new)
+        return Load(intent, head, target.mode, target.keys, names, zone, fallback, later_wins, only_new, rows)
 
     def _after_failure(self, intent: Intent, error: Exception) -> Landed:
         """The error may have come after the commit. Only the history knows; where it can't be read, nobody does."""
@@ -91,9 +99,7 @@ class Committer:
             f"the load failed: {first_line(error)}",
             table=self.spec.target.table,
             transient=sounds_transient(error) and not is_lost(error),
-            hint="run again: nothing is loaded twice. Why it ended may stand in Spark's log"
-            if is_lost(error)
-            else None,
+            hint=LOST_HINT if is_lost(error) else None,
         ) from error
 
     def abandon(self, state: PipelineState, lease: Lease | None) -> None:

@@ -9,6 +9,7 @@ FloodmarkError
 ├── StateError             the state store can't be read or written
 │   └── StateConflict      somebody else moved the state: run again
 ├── Refused                state and reality disagree: choose one of the ways out
+│   └── Fallen             the source's highest value lies below the mark
 ├── LeaseError             somebody else works on the target table (exit 3)
 │   ├── LeaseHeld
 │   └── LeaseLost

@@ -8,6 +8,10 @@ from traceback import walk_tb
 LOST = "Spark ended in the middle of the work"
 LOST_HINT = "run again: nothing is loaded twice. Why it ended may stand in Spark's log"
 
+_STOPPED = re.compile(
+    r"No active or default Spark session found|stopped SparkContext|SparkContext (?:was|has been) shut ?down"
+)
+"""What it says of itself while it goes down in order, as it does when the process that kept it is killed."""
 _CLASS = re.compile(r"^(?:[\w$]+\.)+[\w$]+(?:Exception|Error|Failure)?: ")
 _CONDITION = re.compile(r"^\[[A-Z0-9_.]+\] ")
 _TAIL = re.compile(r"(?:; SQL statement:|\s*SQLSTATE: \w+)\s*$")
@@ -25,7 +29,10 @@ def is_lost(error: BaseException) -> bool:
     if isinstance(error, ConnectionError):
         frames = (frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__))
         return any(name.startswith("py4j.") for name in frames)
-    return any(kind.__name__ == "Py4JNetworkError" for kind in type(error).__mro__)
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return "Py4JNetworkError" in names or (
+        not names.isdisjoint({"Py4JJavaError", "PySparkException"}) and _STOPPED.search(str(error)) is not None
+    )
 
 
 def first_line(error: BaseException) -> str:

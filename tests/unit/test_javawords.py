@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.javawords import first_line
+from floodmark.javawords import LOST, first_line
 
 TRACE = """An error occurred while calling o1.save.
 : org.apache.spark.SparkException: Job aborted.
@@ -28,3 +28,12 @@ Caused by: org.apache.spark.SparkArithmeticException: [CAST_OVERFLOW] The value 
 )
 def test_one_line_that_a_user_can_act_on(text: str, said: str) -> None:
     assert first_line(ValueError(text)) == said
+
+
+def test_a_spark_that_goes_down_in_order_has_ended_too() -> None:
+    class PySparkException(Exception):
+        """By name, as PySpark calls its own."""
+
+    assert first_line(PySparkException("[X] No active or default Spark session found")) == LOST
+    assert first_line(PySparkException("Job 3 cancelled because SparkContext was shut down")) == LOST
+    assert first_line(ValueError("SparkContext was shut down")) != LOST, "somebody else's words"

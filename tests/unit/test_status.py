@@ -8,14 +8,16 @@ from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import PipelineStatus, RunRecord
 from floodmark.observe.status import status_of
 
-NOW = datetime.now(UTC)
+
+def ago(minutes: int) -> datetime:
+    """Asked anew each time: the status compares with the clock, however long ago this file was read."""
+    return datetime.now(UTC) - timedelta(minutes=minutes)
 
 
 def run(minutes: int, *, waiting: int = 0, success: bool = True) -> RunRecord:
     """So long ago."""
-    began = NOW - timedelta(minutes=minutes)
     return RunRecord(
-        run_id=str(minutes), pipeline="p", started_at=began, seconds=1, success=success, rows_waiting=waiting
+        run_id=str(minutes), pipeline="p", started_at=ago(minutes), seconds=1, success=success, rows_waiting=waiting
     )
 
 
@@ -39,8 +41,7 @@ def test_the_lag_is_that_of_the_last_run_that_left_nothing_waiting() -> None:
 
 def test_rows_that_wait_are_told_with_the_time_since_when() -> None:
     assert status(run(1), run(5, waiting=3)).notes == ()
-    (note,) = status(run(1, waiting=2000), run(5, waiting=1), run(9)).notes
-    assert (
-        note
-        == f"2,000 rows wait to be loaded (rows have been waiting since {NOW - timedelta(minutes=5):%Y-%m-%d %H:%M:%S})"
-    )
+    oldest = run(5, waiting=1)
+    (note,) = status(run(1, waiting=2000), oldest, run(9)).notes
+    since = f"{oldest.started_at:%Y-%m-%d %H:%M:%S}"
+    assert note == f"2,000 rows wait to be loaded (rows have been waiting since {since})"

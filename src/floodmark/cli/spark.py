@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -73,7 +72,6 @@ def _cells(told: dict[str, Any]) -> tuple[str, ...]:
     users = ", ".join(map(str, told["busy"]))
     left = show_duration(timedelta(seconds=round(told["ends_in"])))
     state = f"used by process {users}" if users else f"idle, ends in {left}"
-    log = Path(told["log"])
     return (
         told["project"],
         str(told["pid"]),
@@ -81,5 +79,5 @@ def _cells(told: dict[str, Any]) -> tuple[str, ...]:
         f"{since:%Y-%m-%d %H:%M:%S}",
         str(told["runs"]),
         state,
-        str(log),
+        told["log"],
     )

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-from floodmark.spark.launch import Command
+from floodmark.spark.launch import Command, Jvm, launch
 
 DAY = 24 * 3600
 UNUSED = 30 * DAY
@@ -40,10 +40,14 @@ class Archive:
     @property
     def key(self) -> str:
         """Anything that Java compares is in it, so that a stale archive is simply another one."""
-        collector = [option for option in self.command.options if "GC" in option]
-        parts = [self.command.java, *collector, *self.command.class_path]
+        parts = [self.command.java, *self._collector, *self.command.class_path]
         stamps = [[p, *_stamp(p)] if Path(p).is_absolute() else [p] for p in parts]
         return hashlib.sha256(json.dumps(stamps).encode()).hexdigest()[:20]
+
+    @property
+    def _collector(self) -> list[str]:
+        """An archive holds objects as one collector keeps them."""
+        return [option for option in self.command.options if "GC" in option]
 
     def path(self, kind: str) -> Path:
         return Path(self.folder) / f"{self.key}.{kind}"
@@ -98,8 +102,7 @@ class Archive:
             if not alone or self._is_whole():
                 return False
             java, path = self.command.java, os.pathsep.join(self.command.class_path)
-            collector = [option for option in self.command.options if "GC" in option]
-            shared = [*collector, f"-XX:SharedArchiveFile={aside}", "-cp", path]
+            shared = [*self._collector, f"-XX:SharedArchiveFile={aside}", "-cp", path]
             dump = [java, *QUIET, "-Xshare:dump", f"-XX:SharedClassListFile={classes}", *shared]
             made = subprocess.run(dump, capture_output=True, check=False)
             tried = subprocess.run([java, "-Xshare:on", *shared, "-version"], capture_output=True, check=False)
@@ -119,6 +122,11 @@ class Archive:
             limit = UNUSED if file.suffix == ".jsa" else DAY
             if file.suffix in (".jsa", ".classes", ".new") and time.time() - file.stat().st_mtime > limit:
                 file.unlink(missing_ok=True)
+
+
+def launched(command: Command, log_file: Path, archive: Archive | None) -> Jvm:
+    """With its classes from the archive, where there is one."""
+    return launch(command.words(*(() if archive is None else archive.options())), log_file)
 
 
 def _stamp(path: str) -> tuple[int, int]:

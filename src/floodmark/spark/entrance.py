@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from floodmark.spark.archive import Archive
-from floodmark.spark.launch import Address, Command, Jvm, launch
+from floodmark.spark.archive import Archive, launched
+from floodmark.spark.launch import Address, Command, Jvm
 from floodmark.spark.resident import Warm, attach
 
 SECRET = re.compile(r"(?i)secret|password|token|access[.]?key")
@@ -42,9 +42,8 @@ class OwnJvm:
     jvm: Jvm = field(init=False)
 
     def __post_init__(self) -> None:
-        options = () if self.archive is None else self.archive.options()
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
-        self.jvm = launch(self.command.words(*options), self.log_file, dict(os.environ))
+        self.jvm = launched(self.command, self.log_file, self.archive)
 
     def gateway(self) -> tuple[Any, bool]:
         gateway = gateway_at(self.jvm.wait_for_address())

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from floodmark.spark.archive import Archive
-from floodmark.spark.launch import STEP, Command, Jvm, launch
+from floodmark.spark.archive import Archive, launched
+from floodmark.spark.launch import Command, Jvm
 from floodmark.spark.rendezvous import Line, peer_of
 
 MOST_RUNS = 100
@@ -57,7 +57,8 @@ class Keeper:
         self._archive = None if order.archives is None else Archive(order.archives, order.command)
         self._attaching = threading.Lock()
         self._change = threading.Lock()
-        self._clients: dict[int, dict[str, Any]] = {}
+        self._clients: dict[int, int] = {}
+        """Their processes."""
         self._warm = False
         self._retiring = False
         self._runs = 0
@@ -70,9 +71,7 @@ class Keeper:
         listener = self._take_place()
         if listener is None:
             return
-        options = () if self._archive is None else self._archive.options()
-        words = self._order.command.words(*options)
-        self._jvm = launch(words, Path(self._order.log_file), dict(os.environ))
+        self._jvm = launched(self._order.command, Path(self._order.log_file), self._archive)
         try:
             self._serve(listener)
         finally:
@@ -145,9 +144,9 @@ class Keeper:
         """One caller, from its arrival to its end."""
         number = id(line)
         with self._change:
-            self._clients[number] = {"pid": asked.get("pid"), "since": time.time()}
+            self._clients[number] = int(asked["pid"])
         try:
-            clean = self._hand_over(line) and self._has_said_goodbye(line)
+            clean = self._hand_over(line) and line.hear() == {"bye": True}
         finally:
             with self._change:
                 del self._clients[number]
@@ -160,18 +159,14 @@ class Keeper:
         """One at a time: the first to come makes the Spark context."""
         with self._attaching:
             try:
-                while (address := self._jvm.address()) is None:
-                    time.sleep(STEP)
+                address = self._jvm.wait_for_address()
             except RuntimeError as error:
                 line.say(error=str(error))
                 return True
-            line.say(port=address.port, secret=address.secret, warm=self._warm, pid=self._jvm.process.pid)
+            line.say(port=address.port, secret=address.secret, warm=self._warm)
             attached = line.hear() == {"attached": True}
             self._warm = self._warm or attached
             return attached
-
-    def _has_said_goodbye(self, line: Line) -> bool:
-        return line.hear() == {"bye": True}
 
     def _status(self) -> dict[str, Any]:
         idle = 0.0 if self._clients else time.monotonic() - self._last
@@ -183,7 +178,7 @@ class Keeper:
             "log": self._order.log_file,
             "started": self._started,
             "runs": self._runs,
-            "busy": [client["pid"] for client in self._clients.values()],
+            "busy": list(self._clients.values()),
             "idle": idle,
             "ends_in": max(self._order.idle - idle, 0),
         }

@@ -140,7 +140,7 @@ class Jvm:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def launch(words: Sequence[str], log_file: Path, environment: Mapping[str, str]) -> Jvm:
+def launch(words: Sequence[str], log_file: Path) -> Jvm:
     """On its way when this returns. Its words go to the log, as its output rather than as ours for a while: a progress
     line that is being drawn meanwhile must not end up there."""
     folder = Path(tempfile.mkdtemp(prefix="floodmark-jvm-"))
@@ -148,7 +148,7 @@ def launch(words: Sequence[str], log_file: Path, environment: Mapping[str, str])
     with log_file.open("ab") as log:
         process = subprocess.Popen(
             words,
-            env={**environment, **told},
+            env={**os.environ, **told},
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

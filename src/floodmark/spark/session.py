@@ -94,10 +94,9 @@ def open_session(
 ) -> SparkSession:
     """A session on the Spark that `spec` names; Spark's own words go to `log_file`, never to the terminal.
 
-    Over Spark Connect, or where Spark runs already (a notebook,
-    spark-submit), the other side must bring the jars for `needs`: they are put on the class path when a JVM starts, and
-    at no other time. A classic session that is already active in this process is left alone: a new one beside it is
-    returned.
+    Over Spark Connect, or where Spark runs already (a notebook, spark-submit), the other side must bring the jars for
+    `needs`: they are put on the class path when a JVM starts, and at no other time. A classic session that is already
+    active in this process is left alone: a new one beside it is returned.
     Raises ConfigError for what the operator can mend, MissingExtra without PySpark, FloodmarkError when Spark fails.
     """
     global _beginning

@@ -32,6 +32,7 @@ from floodmark.targets.delta_sql import (
 )
 from floodmark.targets.delta_types import refuse_columns, refuse_folder
 from floodmark.targets.schema import fit
+from floodmark.targets.settings import set_for_now
 from floodmark.targets.small_batch import Range, hold, is_small, small_merge
 
 if TYPE_CHECKING:
@@ -162,13 +163,8 @@ class DeltaTarget:
             f"{_SETTINGS}write.txnVersion": str(head.ordinal),
             f"{_SETTINGS}commitInfo.userMetadata": _metadata(head),
         }
-        try:
-            for name, value in settings.items():
-                spark.conf.set(name, value)
+        with set_for_now(spark, settings):
             yield
-        finally:
-            for name in settings:
-                spark.conf.unset(name)
 
     def _check_writable(self) -> None:
         """Known before anything is read, where the folder is on this machine."""

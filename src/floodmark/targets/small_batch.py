@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from floodmark.model.names import spark_name
 from floodmark.spark.tuning import BROADCAST_BYTES, SMALL_BATCH, SMALL_MERGE_SETTINGS
+from floodmark.targets.settings import set_for_now
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -89,10 +90,5 @@ def small_merge(spark: SparkSession) -> Iterator[None]:
     """Settings for as long as one small merge takes; what somebody has chosen himself stays."""
     before = {name: spark.conf.get(name, None) for name in SMALL_MERGE_SETTINGS}
     ours = {name: value for name, value in SMALL_MERGE_SETTINGS.items() if before[name] in (None, "auto")}
-    try:
-        for name, value in ours.items():
-            spark.conf.set(name, value)
+    with set_for_now(spark, ours):
         yield
-    finally:
-        for name in ours:
-            spark.conf.unset(name)
