@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 from tests.lab import Lab, ok
 
-from floodmark.targets import small_batch
+from floodmark.targets import delta, delta_replace, small_batch
 from floodmark.targets.small_batch import hold
 
 if TYPE_CHECKING:
@@ -21,16 +21,103 @@ def last_commit(lab: Lab) -> dict[str, Any]:
     return dict(DeltaTable(lab.table).history(1)[0])
 
 
-def test_a_merge_looks_at_the_range_of_its_keys_and_leaves_one_file(sqlite_lab: Lab) -> None:
+def test_rows_are_replaced_by_key_and_leave_one_file(sqlite_lab: Lab) -> None:
     sqlite_lab.insert(*((i, f"v{i}", f"2026-01-01 10:{i:02}:00") for i in range(1, 41)))
     ok(sqlite_lab.project(batch_rows=10).run_until_complete("orders"))
     sqlite_lab.execute("UPDATE orders SET val = 'other', updated_at = '2026-01-02 10:00:00' WHERE id IN (31, 33, 36)")
-    ok(sqlite_lab.project(batch_rows=10).run("orders"))
+    sqlite_lab.fill(2, at="2026-01-02 11:00:00", start=41)
+    result = ok(sqlite_lab.project(batch_rows=10).run("orders"))
+    assert (result.rows.inserted, result.rows.updated, result.rows.deleted) == (2, 3, 0)
+    assert result.rows.read == 6, "the row at the mark is read again"
     commit = last_commit(sqlite_lab)
-    assert ">= 31" in commit["operationParameters"]["predicate"]
-    assert "<= 40" in commit["operationParameters"]["predicate"]  # the row at the mark is read again
-    assert int(commit["operationMetrics"]["numTargetFilesAdded"]) == 1
+    asked = commit["operationParameters"]["replaceOnCond"]
+    assert ">= 31" in asked
+    assert "<= 42" in asked
+    new = DeltaTable(sqlite_lab.table).file_uris()
+    old = DeltaTable(sqlite_lab.table, version=commit["version"] - 1).file_uris()
+    assert len(set(new) - set(old)) == 1, "what is replaced is marked, not written again"
     sqlite_lab.assert_equal()
+
+
+def test_a_batch_of_rows_that_are_there_already_writes_no_file(sqlite_lab: Lab) -> None:
+    """The mark was set back by hand: all is read again, nothing is new."""
+    sqlite_lab.insert(*((i, f"v{i}", f"2026-01-01 10:{i:02}:00") for i in range(1, 11)))
+    project = sqlite_lab.project()
+    ok(project.run("orders"))
+    project.reset("orders", to="2026-01-01 10:03:00")
+    before = DeltaTable(sqlite_lab.table).file_uris()
+    result = ok(project.run("orders"))
+    assert (result.rows.inserted, result.rows.updated) == (0, 0)
+    assert DeltaTable(sqlite_lab.table).file_uris() == before
+    assert ok(project.run("orders")).nothing_new
+
+
+@pytest.mark.parametrize("by", ["replace", "merge"])
+def test_which_rows_win_is_the_same_however_they_are_written(
+    spark: SparkSession, sqlite_lab: Lab, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """Newer, equal and changed, equal and the same, older, new; each beside rows that nobody touches."""
+    if by == "merge":
+        monkeypatch.setattr(delta, "is_replaceable", lambda *_: False)
+    sqlite_lab.insert(*((i, "old", f"2026-01-01 10:00:0{i}") for i in range(1, 8)))
+    ok(sqlite_lab.project().run("orders"))
+    sqlite_lab.execute("UPDATE orders SET val = 'newer', updated_at = '2026-01-03 10:00:00' WHERE id = 1")
+    sqlite_lab.execute("UPDATE orders SET val = 'changed' WHERE id = 2")
+    sqlite_lab.execute("UPDATE orders SET val = 'older', updated_at = '2026-01-01 10:00:00.5' WHERE id = 4")
+    sqlite_lab.insert((8, "new", "2026-01-03 10:00:00"))
+    project = sqlite_lab.project()
+    project.reset("orders", to="2026-01-01 10:00:00")
+    result = ok(project.run("orders"))
+    assert (result.rows.inserted, result.rows.updated) == (1, 2)
+    values = {number: value for number, value, _ in sqlite_lab.target_rows()}
+    assert values == {1: "newer", 2: "changed", 3: "old", 4: "old", 5: "old", 6: "old", 7: "old", 8: "new"}
+    assert last_commit(sqlite_lab)["operation"] == ("WRITE" if by == "replace" else "MERGE")
+
+
+@pytest.mark.parametrize("why", ["change feed", "a column that is gone", "NULL in the cursor", "a Delta of old"])
+def test_where_rows_can_not_be_replaced_they_are_merged(
+    sqlite_lab: Lab, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    sqlite_lab.execute("DROP TABLE orders")
+    sqlite_lab.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, val TEXT, updated_at DATETIME, more TEXT)")
+    at = "'2026-01-01 10:00:00'"
+    sqlite_lab.execute(f"INSERT INTO orders VALUES (1, 'a', {at}, 'kept'), (2, 'b', {at}, 'kept')")
+    change = {"change": "{by: timestamp, column: updated_at, delay: 0s, nulls: include}"}
+    ok(sqlite_lab.project(**change).run("orders"))
+    if why == "change feed":
+        spark.sql(f"ALTER TABLE delta.`{sqlite_lab.table}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    if why == "a column that is gone":
+        sqlite_lab.execute("ALTER TABLE orders DROP COLUMN more")
+    if why == "a Delta of old":
+        monkeypatch.setattr(delta_replace, "KNOWN", "spark.databricks.delta.nobody.knows.this")
+    later = "NULL" if why == "NULL in the cursor" else "'2026-01-02 10:00:00'"
+    sqlite_lab.execute(f"UPDATE orders SET val = 'other', updated_at = {later} WHERE id = 2")
+    ok(sqlite_lab.project(**change).run("orders"))
+    assert last_commit(sqlite_lab)["operation"] == "MERGE"
+    found = spark.read.format("delta").load(sqlite_lab.table).orderBy("id")
+    assert [(r.id, r.val, r.more) for r in found.collect()] == [(1, "a", "kept"), (2, "other", "kept")]
+
+
+@pytest.mark.parametrize("kind", ["decimal(20,3)", "date", "timestamp", "timestamp_ntz", "smallint"])
+def test_the_lowest_cursor_value_is_exact_in_each_type(spark: SparkSession, kind: str) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    values = {"date": ["1899-12-31", "2026-10-25"], "smallint": ["-7", "3"], "decimal(20,3)": ["-0.125", "7"]}
+    texts = values.get(kind, ["2026-10-25 00:30:00.000001Z", "2026-10-25 01:30:00Z"])
+    if kind == "timestamp_ntz":
+        texts = [text.rstrip("Z") for text in texts]
+    rows = ", ".join(f"({i}, CAST('{text}' AS {kind}))" for i, text in enumerate(texts))
+    frame = session.sql(f"SELECT * FROM VALUES {rows} AS t(id, at)")
+    lowest = hold(frame, ["id"], "at").lowest
+    assert session.sql(f"SELECT {lowest} = CAST('{texts[0]}' AS {kind})").collect()[0][0]
+
+
+def test_no_lowest_value_is_known_where_one_is_missing_or_text(spark: SparkSession) -> None:
+    frame = spark.sql("SELECT * FROM VALUES (1, 5, 'a'), (2, NULL, 'b') AS t(id, at, name)")
+    assert hold(frame, ["id"], "at").lowest is None
+    assert hold(frame, ["id"], "name").lowest is None
+    assert hold(frame, ["id"]).lowest is None
+    assert hold(frame.where("id = 1"), ["id"], "at").lowest is not None
 
 
 def test_keys_at_the_ends_of_their_type(sqlite_lab: Lab) -> None:

@@ -21,22 +21,25 @@ from floodmark.errors import ConfigError, TargetError
 from floodmark.model.outcome import Head, Landed, Load, TargetState
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
 from floodmark.targets.delta_log import DeltaLog, read_log
+from floodmark.targets.delta_replace import Winners, is_replaceable, winners
 from floodmark.targets.delta_sql import (
     OURS,
+    Range,
     change_table,
     cluster_table,
     create_table,
     merge,
     prepare_again,
     range_predicate,
+    same_row,
 )
 from floodmark.targets.delta_types import refuse_columns, refuse_folder
-from floodmark.targets.schema import fit
+from floodmark.targets.schema import Fit, fit
 from floodmark.targets.settings import set_for_now
-from floodmark.targets.small_batch import Range, hold, is_small, small_merge
+from floodmark.targets.small_batch import hold, is_small, small_merge
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 _BATCH = "floodmark_batch"
 _SETTINGS = "spark.databricks.delta."
@@ -89,7 +92,7 @@ class DeltaTarget:
     def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:
         refuse_columns(batch.schema, self._spec.target.table)
         log = self._log()
-        notices: tuple[str, ...] = ()
+        fitted = Fit(batch)
         anew = load.intent.full
         if log is None:
             for statement in create_table(self._path, batch, self._spec.target, self._spec.name):
@@ -98,38 +101,57 @@ class DeltaTarget:
             spark.sql(prepare_again(self._path, batch, self._spec.target))
             anew = True
         elif not load.intent.full:
-            batch, notices = self._fitted(spark, log, batch)
+            fitted = self._fitted(spark, log, batch)
+        read = None
         if (load.mode == "upsert" or load.only_new) and not anew and log is not None and log.has_files:
-            self._merge(spark, batch, load)
+            read = self._upsert(spark, fitted, load, log)
         else:
-            self._write(batch, load, anew=anew)
+            self._write(fitted.batch, load, anew=anew)
             if anew and self._spec.target.cluster_by:
                 spark.sql(cluster_table(self._path, self._spec.target))
         landed = self.find(load.intent.batch)
-        return None if landed is None else replace(landed, notices=notices)
+        if landed is None:
+            return None
+        rows = landed.rows if read is None else replace(landed.rows, read=read)
+        return replace(landed, notices=fitted.notices, rows=rows)
 
     def _is_untouched(self, log: DeltaLog) -> bool:
         """A first load made the table and then failed: what it was to hold may have been declared anew since."""
         return not log.has_files and log.properties.get(OURS) == self._spec.name and not log.landed(self._spec.name)
 
-    def _fitted(self, spark: SparkSession, log: DeltaLog, batch: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
+    def _fitted(self, spark: SparkSession, log: DeltaLog, batch: DataFrame) -> Fit:
         table = spark.read.format("delta").load(self._path).schema
         wanted = fit(table, batch, self._spec)
         for statement in change_table(self._path, wanted, log.properties):
             spark.sql(statement)
-        return wanted.batch, wanted.notices
+        return wanted
 
     # -- statements -----------------------------------------------------------------------------------------------
 
-    def _merge(self, spark: SparkSession, batch: DataFrame, load: Load) -> None:
+    def _upsert(self, spark: SparkSession, fitted: Fit, load: Load, log: DeltaLog) -> int | None:
+        """How many rows the batch has, where that was seen."""
         # Without updates a merge goes over its source once, and needs it nowhere else.
         if not is_small(load.rows) or load.only_new:
-            return self._merged(spark, batch, load, {})
-        held = hold(batch, load.keys)
-        with small_merge(spark):
-            return self._merged(spark, held.batch, load, held.ranges)
+            self._merge(spark, fitted.batch, load, {})
+            return None
+        held = hold(fitted.batch, load.keys, load.cursor[0] if load.cursor else None)
+        if fitted.is_whole and is_replaceable(spark, held, load, log.properties):
+            self._replace(winners(spark, self._path, held, load), load, held.ranges)
+        else:
+            with small_merge(spark):
+                self._merge(spark, held.sent(), load, held.ranges)
+        return held.rows
 
-    def _merged(self, spark: SparkSession, batch: DataFrame, load: Load, ranges: Mapping[str, Range]) -> None:
+    def _replace(self, won: Winners, load: Load, ranges: Mapping[str, Range]) -> None:
+        from pyspark.sql import functions as F
+
+        if not won.rows:
+            self._writer(won.batch, load).mode("append").save(self._path)
+            return
+        writer = self._writer(F.broadcast(won.batch).alias("s"), load).mode("overwrite")
+        writer.option("targetAlias", "t").option("replaceOn", same_row(load.keys, ranges)).save(self._path)
+
+    def _merge(self, spark: SparkSession, batch: DataFrame, load: Load, ranges: Mapping[str, Range]) -> None:
         batch.createOrReplaceTempView(_BATCH)
         try:
             with self._transaction(spark, load.head):
@@ -138,12 +160,7 @@ class DeltaTarget:
             spark.catalog.dropTempView(_BATCH)
 
     def _write(self, batch: DataFrame, load: Load, *, anew: bool) -> None:
-        writer = (
-            batch.write.format("delta")
-            .option("txnAppId", self._app_id)
-            .option("txnVersion", str(load.head.ordinal))
-            .option("userMetadata", _metadata(load.head))
-        )
+        writer = self._writer(batch, load)
         if anew:
             writer = writer.mode("overwrite").option("overwriteSchema", "true")
             if self._spec.target.partition_by:
@@ -154,6 +171,14 @@ class DeltaTarget:
         else:
             writer = writer.mode("append")
         writer.save(self._path)
+
+    def _writer(self, batch: DataFrame, load: Load) -> DataFrameWriter:
+        return (
+            batch.write.format("delta")
+            .option("txnAppId", self._app_id)
+            .option("txnVersion", str(load.head.ordinal))
+            .option("userMetadata", _metadata(load.head))
+        )
 
     @contextmanager
     def _transaction(self, spark: SparkSession, head: Head) -> Iterator[None]:

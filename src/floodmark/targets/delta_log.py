@@ -43,7 +43,15 @@ class Commit:
             written -= metric("numCopiedRows") or 0
         # Where whole files go, nobody has counted their rows.
         deleted = metric("numDeletedRows")
+        if self._replaces_rows and written is not None:
+            updated = deleted or 0
+            return Rows(written, written - updated, updated, 0)
         return Rows(written, written, 0, 0 if deleted is None and not metric("numRemovedFiles") else deleted)
+
+    @property
+    def _replaces_rows(self) -> bool:
+        """Those with the keys of the ones that it writes."""
+        return any(self.parameters.get(name) for name in ("replaceOnCond", "replaceUsingCols"))
 
     @property
     def wipes(self) -> bool:
@@ -51,7 +59,8 @@ class Commit:
         if "REPLACE" in self.operation or self.operation == "TRUNCATE":
             return True
         if self.operation == "WRITE":
-            return self.parameters.get("mode") == "Overwrite" and not self.parameters.get("predicate")
+            whole = not self.parameters.get("predicate") and not self._replaces_rows
+            return self.parameters.get("mode") == "Overwrite" and whole
         return self.operation == "DELETE" and self.parameters.get("predicate") in (None, "", "[]", '["true"]')
 
 

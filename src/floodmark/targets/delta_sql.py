@@ -98,33 +98,42 @@ def _text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def merge(
-    path: str, batch: str, schema: StructType, load: Load, ranges: Mapping[str, tuple[int, int]] | None = None
-) -> str:
-    """The higher cursor wins; at equal cursors the later read does, if it says anything new: rows that were read again
-    only because they lie above the mark are neither rewritten nor counted. So does a row without a cursor value. Above
-    the mark the later read always wins: of two updates the last to commit may carry the earlier time.
+Range = tuple[int, int]
 
-    `ranges` of keys say nothing that the keys' equality does not: they are what Delta leaves files out by."""
-    names, keys, cursor = [f.name for f in schema.fields], load.keys, load.cursor
-    on = " AND ".join(f"t.{spark_name(k)} = s.{spark_name(k)}" for k in keys)
-    for key, (low, high) in (ranges or {}).items():
-        on += f" AND t.{spark_name(key)} >= {low} AND t.{spark_name(key)} <= {high}"
+
+def merge(path: str, batch: str, schema: StructType, load: Load, ranges: Mapping[str, Range] | None = None) -> str:
+    names = [f.name for f in schema.fields]
     values_of = {n: "'update'" if n == OP else f"s.{spark_name(n)}" for n in names}
     assignments = ", ".join(f"t.{spark_name(n)} = {value}" for n, value in values_of.items())
-    differs = _differs(schema, keys)
-    wins = differs
-    # The database's collation orders text, Spark's binary order may differ: there the later read simply wins.
-    if cursor and not load.later_wins and not any(_is_text(schema[c].dataType) for c in cursor):
-        ours, theirs = ", ".join(_ordered(load, "s.")), ", ".join(_ordered(load, "t."))
-        later = f"struct({ours}) <=> struct({theirs}) OR {_ordered(load, 's.')[0]} IS NULL"
-        wins = f"struct({ours}) > struct({theirs}) OR (({later}) AND ({differs}))"
     columns, values = ", ".join(map(spark_name, names)), ", ".join(f"s.{spark_name(n)}" for n in names)
-    update = "" if load.only_new else f"WHEN MATCHED AND ({wins}) THEN UPDATE SET {assignments} "
+    update = "" if load.only_new else f"WHEN MATCHED AND ({wins(schema, load)}) THEN UPDATE SET {assignments} "
     return (
-        f"MERGE INTO {table_at(path)} AS t USING {spark_name(batch)} AS s ON {on} "
+        f"MERGE INTO {table_at(path)} AS t USING {spark_name(batch)} AS s ON {same_row(load.keys, ranges or {})} "
         f"{update}WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
     )
+
+
+def same_row(keys: Sequence[str], ranges: Mapping[str, Range]) -> str:
+    """Of the table `t` and the batch `s`. `ranges` of keys say nothing that the keys' equality does not: they are what
+    Delta leaves files out by."""
+    on = " AND ".join(f"t.{spark_name(k)} = s.{spark_name(k)}" for k in keys)
+    for key, (low, high) in ranges.items():
+        on += f" AND t.{spark_name(key)} >= {low} AND t.{spark_name(key)} <= {high}"
+    return on
+
+
+def wins(schema: StructType, load: Load) -> str:
+    """Whether the batch's row `s` replaces the table's `t`. The higher cursor wins; at equal cursors the later read
+    does, if it says anything new: rows that were read again only because they lie above the mark are neither rewritten
+    nor counted. So does a row without a cursor value. Above the mark the later read always wins: of two updates the
+    last to commit may carry the earlier time."""
+    differs = _differs(schema, load.keys)
+    # The database's collation orders text, Spark's binary order may differ: there the later read simply wins.
+    if not load.cursor or load.later_wins or any(_is_text(schema[c].dataType) for c in load.cursor):
+        return differs
+    ours, theirs = ", ".join(_ordered(load, "s.")), ", ".join(_ordered(load, "t."))
+    later = f"struct({ours}) <=> struct({theirs}) OR {_ordered(load, 's.')[0]} IS NULL"
+    return f"struct({ours}) > struct({theirs}) OR (({later}) AND ({differs}))"
 
 
 def _ordered(load: Load, prefix: str = "") -> list[str]:

@@ -25,6 +25,8 @@ class Fit:
     added: tuple[StructField, ...] = ()
     widened: tuple[tuple[str, DataType], ...] = ()
     notices: tuple[str, ...] = ()
+    is_whole: bool = True
+    """The batch has a value for each column of the table."""
 
 
 def fit(table: StructType, batch: DataFrame, spec: PipelineSpec) -> Fit:
@@ -80,7 +82,8 @@ class _Fitting:
             raise self._refusal()
         reshaped = reshaped or len(kept) < len(self._batch.columns)
         batch = self._batch.select(*kept) if reshaped else self._batch
-        return Fit(batch, tuple(self._renamed.items()), tuple(added), tuple(widened), tuple(notices))
+        whole = self._table.keys() <= {name.casefold() for name in batch.columns}
+        return Fit(batch, tuple(self._renamed.items()), tuple(added), tuple(widened), tuple(notices), whole)
 
     def _is_new(self, field: StructField) -> bool:
         if self._policy == "freeze" and field.name not in PROVENANCE:

@@ -1,8 +1,8 @@
-"""A small batch on its way into a table that may be big: read once and held, with what a merge wants to know of it.
+"""A small batch on its way into a table that may be big: read once and held, with what a load wants to know of it.
 
 A merge goes over its source three times and over the table as often. Held here, the batch comes from its database once;
-the range of its keys lets Delta leave whole files of the table alone; and sent to every task (a broadcast), it leaves
-the table's rows where they are in two of the three passes.
+the range of its keys and its lowest cursor value let Delta leave whole files of the table alone; and sent to every task
+(a broadcast), it leaves the table's rows where they are.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from floodmark.model.names import spark_name
 from floodmark.spark.tuning import BROADCAST_BYTES, SMALL_BATCH, SMALL_MERGE_SETTINGS
+from floodmark.targets.delta_sql import Range
 from floodmark.targets.settings import set_for_now
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ MEASURED = ("string", "varchar", "char", "binary", "array", "struct", "map")
 WORD = 16
 """Bytes that a value of a fixed size takes at most."""
 
-Range = tuple[int, int]
+ORDERED = (*INTEGERS, "decimal", "date", "timestamp", "timestamp_ntz")
+"""Types whose order is the same everywhere."""
 
 
 @dataclass(frozen=True)
@@ -36,23 +38,36 @@ class Held:
     batch: DataFrame
     ranges: Mapping[str, Range]
     """Lowest and highest value by key column, where they say anything."""
+    rows: int | None = None
+    is_light: bool = False
+    """It may be sent to every task."""
+    lowest: str | None = None
+    """Of the cursor's first column, as SQL; None where that is not known of each row."""
+
+    def sent(self) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        return F.broadcast(self.batch) if self.is_light else self.batch
 
 
 def is_small(rows: int | None) -> bool:
     return rows is not None and rows <= SMALL_BATCH
 
 
-def hold(batch: DataFrame, keys: Sequence[str]) -> Held:
+def hold(batch: DataFrame, keys: Sequence[str], cursor: str | None = None) -> Held:
     """Reads the batch, and watches it go by: asking afterwards would be one more job. Spark holds it until the frame is
     forgotten; where a worker dies with its part of it, the load fails and is tried again. Over Spark Connect nothing is
-    told of what went by, and the merge does without."""
+    told of what went by, and the load does without."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    asked = {f"k{i}": k for i, k in enumerate(keys) if batch.schema[k].dataType.typeName() in INTEGERS}
-    facts = [_bytes(batch.schema).alias("bytes")]
+    kinds = {field.name: field.dataType for field in batch.schema.fields}
+    asked = {f"k{i}": k for i, k in enumerate(keys) if kinds[k].typeName() in INTEGERS}
+    facts = [F.count(F.lit(1)).alias("rows"), _bytes(batch.schema).alias("bytes")]
     for name, key in asked.items():
         facts += [F.min(spark_name(key)).alias(f"{name}_low"), F.max(spark_name(key)).alias(f"{name}_high")]
+    if cursor is not None and kinds[cursor].typeName() in ORDERED:
+        facts += [F.count(spark_name(cursor)).alias("ordered"), _lowest(cursor, kinds[cursor]).alias("lowest")]
     seen = Observation()
     rows = batch.observe(seen, *facts).localCheckpoint()
     found = seen.get
@@ -61,8 +76,25 @@ def hold(batch: DataFrame, keys: Sequence[str]) -> Held:
         for name, key in asked.items()
         if found.get(f"{name}_low") is not None
     }
-    weight = found.get("bytes")
-    return Held(F.broadcast(rows) if weight is not None and weight <= BROADCAST_BYTES else rows, ranges)
+    weight, count = found.get("bytes"), found.get("rows")
+    is_light = weight is not None and weight <= BROADCAST_BYTES
+    known = cursor is not None and found.get("lowest") is not None and found["ordered"] == count
+    lowest = _literal(str(found["lowest"]), kinds[cursor]) if cursor is not None and known else None
+    return Held(rows, ranges, count, is_light, lowest)
+
+
+def _lowest(cursor: str, kind: DataType) -> Column:
+    """In a form that no time zone changes."""
+    from pyspark.sql import functions as F
+
+    least = F.min(spark_name(cursor))
+    return (F.unix_micros(least) if kind.typeName() == "timestamp" else least).cast("string")
+
+
+def _literal(value: str, kind: DataType) -> str:
+    if kind.typeName() == "timestamp":
+        return f"timestamp_micros({value})"
+    return f"CAST('{value}' AS {kind.simpleString()})"
 
 
 def _bytes(schema: StructType) -> Column:
