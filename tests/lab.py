@@ -44,6 +44,8 @@ class Lab:
     url: str = ""
     spark: SparkSession | None = None
     state: str = "sqlite:///state.db"
+    own_spark: str = "{archive: on}"
+    """For runs of the command line: the tests bring a session of their own."""
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -137,7 +139,7 @@ class Lab:
         body = "\n".join(f"    {key}: {value}" for key, value in lines.items())
         text = (
             f"connections:\n  shop: {connection}\n  lake: {{type: delta, path: lake}}\n"
-            f"state: {self.state}\npipelines:\n  {pipeline or 'orders'}:\n{body}\n"
+            f"spark: {self.own_spark}\nstate: {self.state}\npipelines:\n  {pipeline or 'orders'}:\n{body}\n"
         )
         path = self.root / "floodmark.yml"
         path.write_text(text)

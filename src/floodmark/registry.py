@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
 from typing import Any, Literal
 
 from floodmark.errors import ConfigError, MissingExtra
@@ -55,21 +54,29 @@ class Registry:
     def __init__(self, components: Mapping[str, str | Callable[..., Any]] | None = None) -> None:
         self._components: dict[str, str | Callable[..., Any]] = dict(components or {})
 
+        self._asks_packages = False
+
     @classmethod
     def default(cls) -> Registry:
-        found = {e.name: e.value for e in entry_points(group="floodmark.components")}
-        return cls({**BUILT_IN, **found})
+        registry = cls(BUILT_IN)
+        registry._asks_packages = True
+        return registry
 
     def copy(self) -> Registry:
-        return Registry(self._components)
+        copied = Registry(self._components)
+        copied._asks_packages = self._asks_packages
+        return copied
 
     def register(self, kind: Kind, name: str, factory: Callable[..., Any]) -> None:
         self._components[f"{kind}.{name}"] = factory
 
     def names(self, kind: Kind) -> list[str]:
+        self._ask_packages()
         return sorted(key.partition(".")[2] for key in self._components if key.startswith(f"{kind}."))
 
     def get(self, kind: Kind, name: str) -> Any:
+        if f"{kind}.{name}" not in self._components:
+            self._ask_packages()
         component = self._components.get(f"{kind}.{name}")
         if component is None:
             raise ConfigError(f"unknown {kind} {name!r}", hint=f"known: {', '.join(self.names(kind))}")
@@ -80,6 +87,16 @@ class Registry:
             return getattr(importlib.import_module(module), attribute)
         except ModuleNotFoundError as error:
             raise missing_extra(error) from error
+
+    def _ask_packages(self) -> None:
+        """What installed packages bring: asked for only where a name is not ours, since it means a look at each."""
+        if not self._asks_packages:
+            return
+        from importlib.metadata import entry_points
+
+        self._asks_packages = False
+        found = {e.name: e.value for e in entry_points(group="floodmark.components")}
+        self._components = {**found, **self._components}
 
 
 def missing_extra(error: ModuleNotFoundError) -> Exception:

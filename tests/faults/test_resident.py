@@ -21,7 +21,7 @@ from tests.services import run_cli, start_faulty, wait_for
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RESIDENT = "spark: {resident: on, idle: 5m}"
+RESIDENT = "{resident: on, idle: 5m}"
 
 
 @pytest.fixture
@@ -37,8 +37,8 @@ def warm_lab(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatc
 
 
 def declare(lab: Lab, spark: str = RESIDENT, **changes: str) -> None:
+    lab.own_spark = spark
     lab.write(batch_rows=10_000, **changes)
-    lab.append_line(spark)
 
 
 def residents(lab: Lab) -> list[dict[str, Any]]:
@@ -95,7 +95,7 @@ def test_another_configuration_has_one_of_its_own_and_an_idle_one_makes_room(war
     run_cli("run", "orders", cwd=lab.root)
     before = only(lab)
     touch(lab, 3)
-    declare(lab, "spark: {resident: on, idle: 2s, config: {spark.sql.shuffle.partitions: 3}}")
+    declare(lab, "{resident: on, idle: 2s, config: {spark.sql.shuffle.partitions: 3}}")
     run_cli("run", "orders", cwd=lab.root)
     wait_for(lambda: not is_there(before["java"]), "the idle one to make room")
     # And the new one ends by itself, since nobody comes any more.
@@ -129,9 +129,9 @@ def test_ctrl_c_stops_the_callers_own_run_only(warm_lab: Lab) -> None:
     lab.fill(1000)
     declare(lab, transform=SLOW)
     text = (lab.root / "floodmark.yml").read_text()
-    second = text.partition("pipelines:\n")[2].partition("spark:")[0].replace("  orders:", "  copies:", 1)
+    second = text.partition("pipelines:\n")[2].replace("  orders:", "  copies:", 1)
     second = second.replace("lake, table: orders", "lake, table: copies")
-    (lab.root / "floodmark.yml").write_text(text.replace("spark:", f"{second}spark:"))
+    (lab.root / "floodmark.yml").write_text(text + second)
     one = start_faulty("run", "orders", cwd=lab.root)
     wait_for(lambda: "load started" in said(lab), "the first load")
     other = subprocess.Popen(

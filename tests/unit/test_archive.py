@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,17 @@ def test_a_first_jvm_writes_its_classes_down_and_the_next_one_finds_them(archive
     assert (silent.stdout, silent.stderr) == (plain.stdout, plain.stderr)
     told = java(archive, option, "-Xshare:on", "-Xlog:class+load")
     assert "org.postgresql.util.PGJDBCMain source: shared objects file" in told.stdout
+
+
+def test_it_serves_whatever_drivers_stand_behind_its_class_path(archive: Archive) -> None:
+    archive.make(recorded(archive))
+    option, *_ = archive.options()
+    command = replace(archive.command, drivers=tuple(map(str, jars_for(["sqlite"]))))
+    assert Archive(archive.folder, command).options()[0] == option
+    path = command.words()[command.words().index("-cp") + 1]
+    words = [command.java, *command.options, option, "-Xshare:on", "-Xlog:class+load", "-cp", path]
+    told = subprocess.run([*words, "org.postgresql.util.PGJDBCMain"], capture_output=True, text=True, check=False)
+    assert "org.postgresql.util.PGJDBCMain source: shared objects file" in told.stdout, told.stderr
 
 
 def test_what_changes_the_classes_makes_the_archive_another_one(archive: Archive) -> None:

@@ -19,8 +19,8 @@ class Work:
     beside: int = 0
     """In the table that they are merged into."""
 
-    def is_below(self, limit: int, *, with_table: bool = False) -> bool:
-        return self.rows is not None and self.rows + (self.beside if with_table else 0) <= limit
+    def is_below(self, limit: int) -> bool:
+        return self.rows is not None and self.rows <= limit
 
 
 @dataclass(frozen=True)

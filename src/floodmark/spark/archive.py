@@ -1,5 +1,5 @@
 """Classes that Spark's JVM finds loaded and checked when it starts, in an archive of its own for each Java and class
-path: half of the time of a cold start goes into loading classes.
+path (drivers of databases apart): half of the time of a cold start goes into loading classes.
 
 A JVM that finds no archive writes down which classes it loads; once it has ended, a process in the background makes the
 archive from that list and tries it. Java itself ignores an archive that does not fit.
@@ -158,10 +158,9 @@ def _locked(file: IO[str]) -> bool:
 def main() -> None:
     os.nice(19)
     order = json.load(sys.stdin)
-    java, options, path = (order["command"][key] for key in ("java", "options", "class_path"))
     classes = Path(order["classes"])
     try:
-        Archive(order["folder"], Command(java, tuple(options), tuple(path))).make(classes)
+        Archive(order["folder"], Command.from_dict(order["command"])).make(classes)
     finally:
         classes.unlink(missing_ok=True)
 

@@ -88,6 +88,14 @@ JARS: dict[str, tuple[Jar, ...]] = {
 """By need. Delta's kernel jars are left out: MERGE, deletion vectors, append and history work without them."""
 
 
+DRIVERS = ("postgres", "mysql", "sqlite")
+
+
+def is_driver(path: str) -> bool:
+    """Of a database, and one of ours: nothing else on the class path depends on it, or on its place there."""
+    return Path(path).name in {jar.filename for need in DRIVERS for jar in JARS[need]}
+
+
 def download(url: str, into: Path) -> None:
     # Any scheme the operator set (file: for a mounted mirror, too): the checksum is what is trusted, not the host.
     with urllib.request.urlopen(url, timeout=60) as response, into.open("wb") as file:  # noqa: S310

@@ -44,9 +44,7 @@ class Order:
 
     @classmethod
     def read(cls, told: dict[str, Any]) -> Order:
-        command = told.pop("command")
-        options, path = tuple(command["options"]), tuple(command["class_path"])
-        return cls(command=Command(command["java"], options, path), **told)
+        return cls(**{**told, "command": Command.from_dict(told["command"])})
 
 
 class Keeper:

@@ -18,6 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+from floodmark.spark.jars import is_driver
 
 MAIN_CLASS = "org.apache.spark.api.python.PythonGatewayServer"
 
@@ -65,10 +68,16 @@ class Command:
     java: str
     options: tuple[str, ...]
     class_path: tuple[str, ...]
+    drivers: tuple[str, ...] = ()
+    """Jars at the end of the class path: an archive that was made without them still fits."""
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Command:
+        return cls(told["java"], *(tuple(told[name]) for name in ("options", "class_path", "drivers")))
 
     def words(self, *more: str) -> list[str]:
         opened = [f"--add-opens={name}=ALL-UNNAMED" for name in OPENED]
-        path = os.pathsep.join(self.class_path)
+        path = os.pathsep.join((*self.class_path, *self.drivers))
         return [self.java, *OPTIONS, *opened, *self.options, *more, "-cp", path, MAIN_CLASS]
 
 
@@ -93,7 +102,9 @@ def direct_command(java: Path, settings: Mapping[str, str]) -> Command | None:
     sparks = sorted(str(path) for path in (home / "jars").glob("*.jar"))
     memory = settings.get("spark.driver.memory", "1g")
     options = (f"-Xmx{memory}", *shlex.split(settings.get("spark.driver.extraJavaOptions", "")))
-    return Command(str(java), options, (*ours, *sparks))
+    drivers = [path for path in ours if is_driver(path)]
+    first = [path for path in ours if path not in drivers]
+    return Command(str(java), options, (*first, *sparks), tuple(drivers))
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def attach(
 def name_of(root: Path, command: Command, settings: Mapping[str, str]) -> str:
     """One for each project and configuration: the first half names the project."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(OF_THE_TERMINAL)}
-    stamps = [(p, os.stat(p).st_mtime_ns if os.path.exists(p) else 0) for p in command.class_path]
+    stamps = [(p, os.stat(p).st_mtime_ns if os.path.exists(p) else 0) for p in (*command.class_path, *command.drivers)]
     told = json.dumps([VERSION, sys.executable, asdict(command), stamps, dict(settings), environment], sort_keys=True)
     return f"{project_key(root)}-{hashlib.sha256(told.encode()).hexdigest()[:16]}{rendezvous.SUFFIX}"
 

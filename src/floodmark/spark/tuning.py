@@ -48,7 +48,10 @@ first tier alone the JVM reserves little room for its code: once that is full, i
 again."""
 
 SMALL_WORK = 500_000
-"""Rows."""
+"""Rows that are read and written."""
+
+SMALL_TABLE = 20_000_000
+"""Rows of the table beside them: a small batch goes over its keys alone."""
 
 UNKNOWN = Work()
 
@@ -111,7 +114,7 @@ def settings_for(
             settings["spark.driver.extraJavaOptions"] += f" {LEAN_JVM}"  # a JVM refuses two collectors
         if not stays:
             settings |= sized_settings(work)
-        if not stays and work.is_below(SMALL_WORK, with_table=True):
+        if not stays and work.is_below(SMALL_WORK) and work.beside <= SMALL_TABLE:
             settings["spark.driver.extraJavaOptions"] += f" {QUICK_JVM}"
     if jars:
         # On the class path they load quicker than through `spark.jars`, which copies them; a cluster needs the copies.
