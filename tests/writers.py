@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, NamedTuple
 
+from floodmark.connections.names import quote
 from floodmark.model.ledger import ServerSeen
 from floodmark.model.plan import Guarantee, Look
 from floodmark.model.position import Position, Scalar
@@ -18,7 +19,7 @@ from floodmark.model.table import Column, Cursor, TableInfo
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.fence import Fence
 from floodmark.sources.relation import relation_of
-from floodmark.sources.sql import CursorSql, quote
+from floodmark.sources.sql import CursorSql
 from floodmark.sources.sql_source import SqlSource
 from floodmark.sources.sqlite.checksum import Sum, hash_row
 

@@ -12,9 +12,9 @@ Kind = Literal["connection", "source", "target", "change", "state"]
 
 BUILT_IN = {
     "connection.sqlite": "floodmark.sources.sqlite.source:SqliteConnection",
-    "connection.postgres": "floodmark.sources.postgres.connection:PostgresConnection",
-    "connection.mysql": "floodmark.sources.mysql.connection:MysqlConnection",
-    "connection.mariadb": "floodmark.sources.mysql.connection:MysqlConnection",
+    "connection.postgres": "floodmark.connections.postgres:PostgresConnection",
+    "connection.mysql": "floodmark.connections.mysql:MysqlConnection",
+    "connection.mariadb": "floodmark.connections.mysql:MysqlConnection",
     "connection.jdbc": "floodmark.sources.jdbc.connection:JdbcConnection",
     "connection.delta": "floodmark.targets.delta:DeltaConnection",
     "source.sqlite": "floodmark.sources.sqlite.source:SqliteSource",

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.lab import Lab
 
+from floodmark.connections.mysql import MysqlConnection
+from floodmark.connections.postgres import PostgresConnection
 from floodmark.model.position import Position
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Cursor
 from floodmark.ports import ReadRequest
-from floodmark.sources.mysql.connection import MysqlConnection
 from floodmark.sources.mysql.source import MysqlSource
-from floodmark.sources.postgres.connection import PostgresConnection
 from floodmark.sources.postgres.source import PostgresSource
 from floodmark.sources.split import key_of, split_by
 

@@ -11,7 +11,7 @@ import psycopg
 from tests.lab import ok
 from tests.type_lab import PAGE, Case, Catalogue, Refusal, assert_others_read_the_same
 
-from floodmark.sources.postgres.connection import PostgresConnection
+from floodmark.connections.postgres import PostgresConnection
 from floodmark.sources.postgres.source import PostgresSource
 from floodmark.sources.postgres.types import COLUMNS, RESULT, PgColumn
 from floodmark.spark.session import own_session

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,33 +9,10 @@ from difflib import get_close_matches
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
+from floodmark.connections.names import quote
 from floodmark.errors import ConfigError, Place, SourceError
 from floodmark.model.position import Position, Scalar
 from floodmark.model.table import Column, Cursor
-
-_PART = r'(?:"(?:[^"]|"")+"|[^".]+)'
-
-
-def quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def text_literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def split_name(name: str, declared_at: Place | None = None) -> list[str]:
-    """`schema.table`, capitals and all as they are. A part that holds a dot or a double quote itself is written as in
-    SQL: in double quotes, with those inside it doubled."""
-    if re.fullmatch(rf"{_PART}(?:\.{_PART})*", name) is None:
-        raise ConfigError(
-            f"{name!r} is not the name of a table",
-            table=name,
-            declared_at=declared_at,
-            hint="a part with a dot or a double quote in it goes in double quotes, with those inside it doubled: "
-            """'public."odd.name"', 'public."an ""odd"" name"'""",
-        )
-    return [p[1:-1].replace('""', '"') if p.startswith('"') else p for p in re.findall(_PART, name)]
 
 
 def unknown_table(name: str, where: str, names: Sequence[str], declared_at: Place | None) -> ConfigError:

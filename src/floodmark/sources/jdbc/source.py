@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from floodmark.connections.names import split_name, text_literal
 from floodmark.errors import SourceError
 from floodmark.model.names import spark_name
 from floodmark.model.plan import Look
@@ -22,15 +23,7 @@ from floodmark.sources.jdbc.connection import JdbcConnection
 from floodmark.sources.jdbc.errors import explained, refused_types, unknown_type
 from floodmark.sources.jdbc.types import JdbcColumn, column_of, cursor_column, wire_of
 from floodmark.sources.relation import check_names, relation_of
-from floodmark.sources.sql import (
-    CursorSql,
-    Dialect,
-    fetch_first,
-    local_time,
-    split_name,
-    text_literal,
-    utc_time,
-)
+from floodmark.sources.sql import CursorSql, Dialect, fetch_first, local_time, utc_time
 from floodmark.sources.sql_source import SqlSource
 from floodmark.sources.wire import Wires, refuse_twins
 

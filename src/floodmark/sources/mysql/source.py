@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from floodmark.connections.mysql import MysqlConnection, driver, may_pass, reason
+from floodmark.connections.names import split_name
 from floodmark.errors import SourceError
 from floodmark.model.plan import Look
 from floodmark.model.position import Scalar
@@ -20,12 +22,11 @@ from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.fence import OFF, Fence
 from floodmark.sources.mysql import fence as mysql_fence
 from floodmark.sources.mysql.catalog import ALL_TABLES, BASE_TABLES, UNKNOWN, column, result_column
-from floodmark.sources.mysql.connection import MysqlConnection, driver, may_pass, reason
 from floodmark.sources.mysql.fence import NO_PROCESS, MysqlWriters
 from floodmark.sources.mysql.types import MysqlType, type_of, wire_of
 from floodmark.sources.relation import broken_query, check_names, relation_of
 from floodmark.sources.split import Split, cuts_from, key_of, readers, share, split_by
-from floodmark.sources.sql import CursorSql, Dialect, local_time, split_name, unknown_table, utc_time
+from floodmark.sources.sql import CursorSql, Dialect, local_time, unknown_table, utc_time
 from floodmark.sources.sql_source import SqlSource
 from floodmark.sources.wire import Wires, refuse_twins
 

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from floodmark.connections.names import quote, split_name, text_literal
+from floodmark.connections.postgres import PostgresConnection, driver, may_pass
 from floodmark.errors import SourceError
 from floodmark.model.plan import Look
 from floodmark.model.position import Scalar
@@ -17,21 +19,12 @@ from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.postgres.catalog import SAMPLED, SIZE, TABLES, described
-from floodmark.sources.postgres.connection import PostgresConnection, driver, may_pass
 from floodmark.sources.postgres.fence import MARK_READER
 from floodmark.sources.postgres.look import PostgresLook
 from floodmark.sources.postgres.types import COLUMNS, RESULT, SESSION, PgColumn, wire_of
 from floodmark.sources.relation import broken_query, check_names, relation_of
 from floodmark.sources.split import FEWEST, SAMPLE, Split, cuts_from, key_of, readers, share, split_by
-from floodmark.sources.sql import (
-    CursorSql,
-    local_time,
-    quote,
-    split_name,
-    text_literal,
-    unknown_table,
-    utc_time,
-)
+from floodmark.sources.sql import CursorSql, local_time, unknown_table, utc_time
 from floodmark.sources.sql_source import SqlSource
 from floodmark.sources.wire import Wires, refuse_twins
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from floodmark.connections.names import quote
 from floodmark.model.table import Column, CursorKind
-from floodmark.sources.sql import quote
 from floodmark.sources.wire import WIDEST, Refuse, Wire
 
 if TYPE_CHECKING:

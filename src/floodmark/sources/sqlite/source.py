@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from floodmark.connections.names import quote, text_literal
 from floodmark.errors import ConfigError, SourceError
 from floodmark.model.ledger import PendingLook, ServerSeen
 from floodmark.model.plan import Guarantee, Look
@@ -23,14 +24,7 @@ from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import Top, delayed, delayed_bound, floor_to, later_of
 from floodmark.sources.fence import OFF
 from floodmark.sources.relation import broken_query, check_names, relation_of
-from floodmark.sources.sql import (
-    CursorSql,
-    local_time,
-    quote,
-    text_literal,
-    unknown_table,
-    utc_time,
-)
+from floodmark.sources.sql import CursorSql, local_time, unknown_table, utc_time
 from floodmark.sources.sql_source import SqlSource
 from floodmark.sources.sqlite.checksum import Sum, hash_row
 from floodmark.sources.sqlite.time import TimeForm, detect_form, misfitting, parse_time

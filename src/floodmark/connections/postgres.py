@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 from pydantic import Field, SecretStr
 
+from floodmark.connections.server import ServerOptions, milliseconds
 from floodmark.errors import MissingExtra, SourceError
 from floodmark.model.duration import Duration
-from floodmark.sources.server import ServerOptions, milliseconds
 
 if TYPE_CHECKING:
     import psycopg

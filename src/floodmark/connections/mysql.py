@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from floodmark.connections.server import ServerOptions, milliseconds
 from floodmark.errors import MissingExtra, SourceError
-from floodmark.sources.server import ServerOptions, milliseconds
 
 if TYPE_CHECKING:
     import pymysql
