@@ -46,6 +46,7 @@ class Lab:
     state: str = "sqlite:///state.db"
     own_spark: str = "{archive: on}"
     """For runs of the command line: the tests bring a session of their own."""
+    lake: str = "{type: delta, path: lake}"
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -138,7 +139,7 @@ class Lab:
         }
         body = "\n".join(f"    {key}: {value}" for key, value in lines.items())
         text = (
-            f"connections:\n  shop: {connection}\n  lake: {{type: delta, path: lake}}\n"
+            f"connections:\n  shop: {connection}\n  lake: {self.lake}\n"
             f"spark: {self.own_spark}\nstate: {self.state}\npipelines:\n  {pipeline or 'orders'}:\n{body}\n"
         )
         path = self.root / "floodmark.yml"

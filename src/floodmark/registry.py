@@ -23,6 +23,7 @@ BUILT_IN = {
     "source.mariadb": "floodmark.sources.mysql.source:MysqlSource",
     "source.jdbc": "floodmark.sources.jdbc.source:JdbcSource",
     "target.delta": "floodmark.targets.delta:DeltaTarget",
+    "target.postgres": "floodmark.targets.postgres.target:PostgresTarget",
     "change.timestamp": "floodmark.changes.timestamp:TimestampChange",
     "change.sequence": "floodmark.changes.sequence:SequenceChange",
     "change.none": "floodmark.changes.none:FullChange",

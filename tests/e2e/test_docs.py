@@ -7,6 +7,7 @@ import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 from tests.h2 import H2Shop
 from tests.lab import Kind, Lab, ok
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("sources", "changes", "targets", "shaping", "state")
-PAGES = sorted(page for folder in FOLDERS for page in (ROOT / "docs" / folder).glob("*.md") if page.stem != "jdbc")
+OWN_TESTS = ("sources/jdbc", "targets/postgres")
+PAGES = sorted(
+    page
+    for folder in FOLDERS
+    for page in (ROOT / "docs" / folder).glob("*.md")
+    if f"{folder}/{page.stem}" not in OWN_TESTS
+)
 PAGES.append(ROOT / "docs" / "spark.md")
 
 STATES = {"postgres": "pg_db", "mysql": "my_db", "bucket": "s3_bucket"}
@@ -68,6 +75,18 @@ def test_the_example_of_the_jdbc_page_runs(
     path.write_text(example(ROOT / "docs" / "sources" / "jdbc.md"))
     assert ok(load(path, spark=spark).run("orders")).rows.inserted == 3
     assert [row[0] for row in shop.target()] == [1, 2, 3]
+
+
+def test_the_example_of_the_page_on_postgres_as_a_target_runs(
+    sqlite_lab: Lab, pg_db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sqlite_lab.fill(3)
+    monkeypatch.setenv("WAREHOUSE_URL", pg_db)
+    path = sqlite_lab.root / "floodmark.yml"
+    path.write_text(example(ROOT / "docs" / "targets" / "postgres.md"))
+    assert ok(load(path, spark=sqlite_lab.spark).run("orders")).rows.inserted == 3
+    with psycopg.connect(pg_db) as db:
+        assert db.execute("SELECT id, val FROM orders ORDER BY id").fetchall() == [(1, "v1"), (2, "v2"), (3, "v3")]
 
 
 def test_the_mysql_page_lists_the_types_as_they_are() -> None:

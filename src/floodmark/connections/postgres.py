@@ -23,6 +23,9 @@ _FINAL = re.compile(
 """What trying again does not change."""
 
 
+READ_ONLY = "SET default_transaction_read_only = on"
+
+
 class PostgresConnection(ServerOptions):
     """A Postgres database, by URL or by its parts."""
 
@@ -62,22 +65,24 @@ class PostgresConnection(ServerOptions):
         names = {"user": "user", "password": "password", "sslmode": "sslmode", "sslrootcert": "sslrootcert"}
         return address, wanted | {ours: parts[theirs] for theirs, ours in names.items() if theirs in parts}
 
-    def connect(self) -> psycopg.Connection[Any]:
-        """Autocommit: the activity views freeze inside a transaction. Read-only, whatever the role may do."""
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """What psycopg takes, wherever it connects from."""
+        parts = self.parts
+        parts["dbname"] = parts.pop("database", "")
+        return {**parts, "connect_timeout": self.connect_timeout, "application_name": self.application_name}
+
+    def connect(self, *, writes: bool = False) -> psycopg.Connection[Any]:
+        """Autocommit: the activity views freeze inside a transaction. Read-only unless it `writes`, whatever the role
+        may do."""
         driver()  # says what to install
         import psycopg
 
-        parts = self.parts
-        parts["dbname"] = parts.pop("database", "")
+        settings = ["SET datestyle = 'ISO'", "SET timezone = 'UTC'", self.limits, *(() if writes else (READ_ONLY,))]
         try:
-            db = psycopg.connect(
-                autocommit=True,
-                connect_timeout=self.connect_timeout,
-                application_name=self.application_name,
-                **parts,  # type: ignore[arg-type]
-            )
+            db = psycopg.connect(autocommit=True, **self.keywords)
             # psycopg reads no other style than this one; a server may have been set to another.
-            db.execute(f"SET datestyle = 'ISO'; SET timezone = 'UTC'; {self.limits}".encode())
+            db.execute("; ".join(settings).encode())
         except psycopg.OperationalError as error:
             reason = _reason(error)
             raise SourceError(
@@ -90,7 +95,6 @@ class PostgresConnection(ServerOptions):
         """For every session of ours, whoever opens it."""
         statement = 0 if self.statement_timeout is None else milliseconds(self.statement_timeout)
         return (
-            "SET default_transaction_read_only = on; "
             f"SET statement_timeout = {statement}; SET lock_timeout = {milliseconds(self.lock_timeout)}; "
             f"SET idle_in_transaction_session_timeout = {milliseconds(self.snapshot_age)}"
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floodmark.connections.names import quote, split_name, text_literal
-from floodmark.connections.postgres import PostgresConnection, driver, may_pass
+from floodmark.connections.postgres import READ_ONLY, PostgresConnection, driver, may_pass
 from floodmark.errors import SourceError
 from floodmark.model.plan import Look
 from floodmark.model.position import Scalar
@@ -215,7 +215,7 @@ class PostgresSource(SqlSource):
         address, properties = self._connection.jdbc
         # With a fetch size of 0 the driver would leave the transaction that the snapshot was set in.
         properties |= {"fetchsize": str(self._spec.source.fetch_size), "customSchema": wires.schema}
-        session = f"{SESSION}; {self._connection.limits}; {MARK_READER}"
+        session = f"{SESSION}; {READ_ONLY}; {self._connection.limits}; {MARK_READER}"
         properties["sessionInitStatement"] = session
         if snapshot is not None:
             properties["sessionInitStatement"] = (

@@ -1,0 +1,1 @@
+"""Postgres tables as targets: staged in parallel, promoted in one short transaction."""

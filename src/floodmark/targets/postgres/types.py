@@ -1,0 +1,105 @@
+"""Spark's types as Postgres keeps them, and the batch as `COPY` takes it: every value as text that Postgres reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from floodmark.errors import TargetError
+from floodmark.model.names import spark_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
+
+PLAIN = {
+    "byte": "smallint",
+    "short": "smallint",
+    "integer": "integer",
+    "long": "bigint",
+    "float": "real",
+    "double": "double precision",
+    "boolean": "boolean",
+    "string": "text",
+    "varchar": "text",
+    "char": "text",
+    "binary": "bytea",
+    "date": "date",
+    "timestamp": "timestamp with time zone",
+    "timestamp_ntz": "timestamp without time zone",
+}
+NESTED = ("array", "map", "struct", "variant")
+"""Kept as jsonb."""
+
+MOST_DIGITS = 38
+"""Of a decimal in Spark."""
+
+
+def sql_type(kind: DataType, column: str, table: str) -> str:
+    name = kind.typeName()
+    if name == "decimal":
+        return kind.simpleString().replace("decimal", "numeric")
+    if name in NESTED:
+        return "jsonb"
+    if name not in PLAIN:
+        raise TargetError(
+            f'column "{column}" is {kind.simpleString()}, which Postgres has no type for',
+            table=table,
+            column=column,
+            hint=f"cast it: `columns: {{{column}: {{cast: string}}}}`",
+        )
+    return PLAIN[name]
+
+
+def spark_type(name: str) -> DataType | None:
+    """What a column of this type holds. None for a type that only Postgres has: it reads the text itself, and refuses
+    what does not fit."""
+    from pyspark.sql import types as T
+
+    known: dict[str, DataType] = {
+        "smallint": T.ShortType(),
+        "integer": T.IntegerType(),
+        "bigint": T.LongType(),
+        "real": T.FloatType(),
+        "double precision": T.DoubleType(),
+        "boolean": T.BooleanType(),
+        "text": T.StringType(),
+        "jsonb": T.StringType(),
+        "bytea": T.BinaryType(),
+        "date": T.DateType(),
+        "timestamp with time zone": T.TimestampType(),
+        "timestamp without time zone": T.TimestampNTZType(),
+    }
+    if (match := re.fullmatch(r"numeric\((\d+),(\d+)\)", name)) and int(match[1]) <= MOST_DIGITS:
+        return T.DecimalType(int(match[1]), int(match[2]))
+    return known.get(name)
+
+
+def flat(batch: DataFrame) -> DataFrame:
+    """Nested values as JSON."""
+    from pyspark.sql import functions as F
+
+    if not any(field.dataType.typeName() in NESTED for field in batch.schema.fields):
+        return batch
+    return batch.select(
+        *(
+            F.to_json(spark_name(f.name)).alias(f.name)
+            if f.dataType.typeName() in NESTED
+            else F.col(spark_name(f.name))
+            for f in batch.schema.fields
+        )
+    )
+
+
+def as_text(batch: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """In their order, under names that PySpark does not stumble over. The session's zone is UTC, on both sides."""
+    from pyspark.sql import functions as F
+
+    def text(name: str) -> str:
+        column = spark_name(name)
+        if batch.schema[name].dataType.typeName() == "binary":
+            return f"concat('\\\\x', hex({column}))"
+        return f"cast({column} AS string)"
+
+    return batch.select(*(F.expr(text(name)).alias(f"c{place}") for place, name in enumerate(columns)))
