@@ -11,7 +11,7 @@ from floodmark.errors import ConfigError, MissingExtra
 Kind = Literal["connection", "source", "target", "change", "state"]
 
 BUILT_IN = {
-    "connection.sqlite": "floodmark.sources.sqlite.source:SqliteConnection",
+    "connection.sqlite": "floodmark.connections.sqlite:SqliteConnection",
     "connection.postgres": "floodmark.connections.postgres:PostgresConnection",
     "connection.mysql": "floodmark.connections.mysql:MysqlConnection",
     "connection.mariadb": "floodmark.connections.mysql:MysqlConnection",
@@ -24,6 +24,7 @@ BUILT_IN = {
     "source.jdbc": "floodmark.sources.jdbc.source:JdbcSource",
     "target.delta": "floodmark.targets.delta:DeltaTarget",
     "target.postgres": "floodmark.targets.postgres.target:PostgresTarget",
+    "target.sqlite": "floodmark.targets.sqlite.target:SqliteTarget",
     "change.timestamp": "floodmark.changes.timestamp:TimestampChange",
     "change.sequence": "floodmark.changes.sequence:SequenceChange",
     "change.none": "floodmark.changes.none:FullChange",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Sequence
-from datetime import UTC
+from contextlib import closing
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +15,13 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from floodmark.connections.names import quote
 from floodmark.connections.postgres import PostgresConnection
+from floodmark.connections.sqlite import SqliteConnection
 from floodmark.model.spec import PipelineSpec
 from floodmark.targets.delta import DeltaConnection, DeltaTarget
 from floodmark.targets.postgres.target import PostgresTarget
+from floodmark.targets.sqlite.target import SqliteTarget
 from floodmark.testing.target_suite import TargetContract, World
 
 if TYPE_CHECKING:
@@ -59,6 +65,46 @@ class TestPostgres(TargetContract):
                 db.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(table)))
 
         return World(open=open_target, read=read, drop=drop)
+
+
+class TestSqlite(TargetContract):
+    @pytest.fixture
+    def world(self, tmp_path: Path) -> World:
+        connection = SqliteConnection(path="warehouse.db")
+
+        def ask(statement: str) -> list[tuple[Any, ...]]:
+            with closing(sqlite3.connect(tmp_path / "warehouse.db", isolation_level=None)) as db:
+                return db.execute(statement).fetchall()
+
+        def read(table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+            declared = {row[1]: row[2] for row in ask(f"PRAGMA table_info({quote(table)})")}
+            names = ", ".join(map(quote, columns))
+            return [
+                tuple(_of_sqlite(v, declared[c], c) for c, v in zip(columns, row, strict=True))
+                for row in ask(f"SELECT {names} FROM {quote(table)}")
+            ]
+
+        return World(
+            open=lambda spec: SqliteTarget(connection, spec, tmp_path),
+            read=read,
+            drop=lambda table: (ask(f"DROP TABLE {quote(table)}"), None)[1],
+        )
+
+
+def _of_sqlite(value: Any, declared: str, column: str) -> Any:
+    """As the declared type means it; moments are kept in UTC."""
+    if value is None:
+        return None
+    if declared == "DATETIME":
+        assert isinstance(value, str)
+        moment = datetime.fromisoformat(value)
+        return moment.replace(tzinfo=UTC) if column == "at" else moment
+    if declared == "DATE":
+        return date.fromisoformat(value)
+    if declared.startswith("DECIMAL_TEXT"):
+        assert isinstance(value, str)
+        return Decimal(value)
+    return bool(value) if declared == "BOOLEAN" else value
 
 
 def _plain(value: Any, zoned: bool) -> Any:

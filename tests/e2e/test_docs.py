@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import runpy
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("sources", "changes", "targets", "shaping", "state")
-OWN_TESTS = ("sources/jdbc", "targets/postgres")
+OWN_TESTS = ("sources/jdbc", "targets/postgres", "targets/sqlite")
 PAGES = sorted(
     page
     for folder in FOLDERS
@@ -86,6 +88,15 @@ def test_the_example_of_the_page_on_postgres_as_a_target_runs(
     path.write_text(example(ROOT / "docs" / "targets" / "postgres.md"))
     assert ok(load(path, spark=sqlite_lab.spark).run("orders")).rows.inserted == 3
     with psycopg.connect(pg_db) as db:
+        assert db.execute("SELECT id, val FROM orders ORDER BY id").fetchall() == [(1, "v1"), (2, "v2"), (3, "v3")]
+
+
+def test_the_example_of_the_page_on_sqlite_as_a_target_runs(sqlite_lab: Lab) -> None:
+    sqlite_lab.fill(3)
+    path = sqlite_lab.root / "floodmark.yml"
+    path.write_text(example(ROOT / "docs" / "targets" / "sqlite.md"))
+    assert ok(load(path, spark=sqlite_lab.spark).run("orders")).rows.inserted == 3
+    with closing(sqlite3.connect(sqlite_lab.root / "warehouse.db")) as db:
         assert db.execute("SELECT id, val FROM orders ORDER BY id").fetchall() == [(1, "v1"), (2, "v2"), (3, "v3")]
 
 

@@ -13,9 +13,9 @@ from tests.warehouse import WarehouseLab
 
 from floodmark.errors import TargetError
 from floodmark.opening import load
+from floodmark.targets.database.heads import Heads
 from floodmark.targets.postgres import target as postgres_target
-from floodmark.targets.postgres.heads import Heads
-from floodmark.targets.postgres.staging import ATTEMPT, Staged, stage
+from floodmark.targets.postgres.staging import ATTEMPT, Told, stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +67,7 @@ def test_a_backfill_of_an_append_replaces_its_range(lab: WarehouseLab) -> None:
 def test_what_an_attempt_left_that_spark_gave_up_is_not_promoted(
     lab: WarehouseLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def twice(batch: Any, copy: Any) -> Staged:
+    def twice(batch: Any, copy: Any) -> Told:
         staged = stage(batch, copy)
         (name,) = lab.leftovers()
         lab.ask(f'INSERT INTO "{name}" SELECT id, val, updated_at, -1 FROM "{name}"')
@@ -84,7 +84,7 @@ def test_a_staging_table_that_a_crash_has_emptied_is_noticed_and_filled_again(
 ) -> None:
     emptied: list[str] = []
 
-    def lost(batch: Any, copy: Any) -> Staged:
+    def lost(batch: Any, copy: Any) -> Told:
         staged = stage(batch, copy)
         if not emptied:
             emptied.extend(lab.leftovers())

@@ -9,16 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any
 
 from floodmark.connections.names import quote, text_literal
+from floodmark.connections.sqlite import SqliteConnection
 from floodmark.errors import ConfigError, SourceError
 from floodmark.model.ledger import PendingLook, ServerSeen
 from floodmark.model.plan import Guarantee, Look
 from floodmark.model.position import Position, Scalar
-from floodmark.model.spec import ConnectionOptions, PipelineSpec
+from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Column, Cursor, TableInfo, TableName
 from floodmark.ports import LookRequest, ReadRequest
 from floodmark.sources.bound import Top, delayed, delayed_bound, floor_to, later_of
@@ -38,13 +37,6 @@ LOCK_WAIT = 2.0
 """Seconds that a statement waits for the file to be free."""
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
-
-
-class SqliteConnection(ConnectionOptions):
-    """A SQLite database file."""
-
-    type: Literal["sqlite"] = "sqlite"
-    path: str = Field(description="The database file, relative to the YAML file.")
 
 
 class SqliteSource(SqlSource):

@@ -23,7 +23,9 @@ REPORT = "attempt bigint, rows bigint"
 
 
 @dataclass(frozen=True)
-class Staged:
+class Told:
+    """By the attempts that count."""
+
     attempts: tuple[int, ...]
     rows: int
 
@@ -60,10 +62,10 @@ class Copy:
         yield pyarrow.RecordBatch.from_pydict({"attempt": [attempt], "rows": [rows]})
 
 
-def stage(batch: DataFrame, copy: Copy) -> Staged:
+def stage(batch: DataFrame, copy: Copy) -> Told:
     """A batch of texts. One row for each task comes back."""
     told = batch.mapInArrow(copy, REPORT).collect()
-    return Staged(tuple(row.attempt for row in told), sum(row.rows for row in told))
+    return Told(tuple(row.attempt for row in told), sum(row.rows for row in told))
 
 
 def _told(error: psycopg.Error) -> str:

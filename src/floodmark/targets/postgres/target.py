@@ -1,12 +1,11 @@
-"""A Postgres table. Spark's tasks copy the batch into a staging table of this attempt's own; one short transaction on
-the driver takes the ordinal, checks that all rows are there, promotes them and keeps the head. Readers see all of a
-batch or nothing of it, and a crash leaves a staging table, which the next load removes."""
+"""A Postgres table. Spark's tasks copy the batch into an unlogged staging table of this attempt's own, in parallel. A
+crash leaves one behind, which the next load removes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -15,30 +14,49 @@ from typing import TYPE_CHECKING, Any
 from floodmark.connections.names import quote, split_name
 from floodmark.connections.postgres import PostgresConnection, driver, may_pass
 from floodmark.errors import ConfigError, SourceError, TargetError
-from floodmark.model.outcome import Landed, Load, TargetState
 from floodmark.model.spec import PipelineSpec
-from floodmark.targets.postgres.heads import Heads
-from floodmark.targets.postgres.promote import Promotion
+from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
+from floodmark.targets.database.target import DatabaseTarget
 from floodmark.targets.postgres.staging import ATTEMPT, Copy, stage
-from floodmark.targets.postgres.types import NESTED, as_text, flat, spark_type, sql_type
-from floodmark.targets.schema import Fit, fit
+from floodmark.targets.postgres.types import as_text, spark_type, sql_type
 
 if TYPE_CHECKING:
     import psycopg
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType
 
-_COLUMNS = """
+_COLUMNS = f"""
 SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute
-WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+WHERE attrelid = to_regclass({VALUE}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 """
 LONGEST_NAME = 63
 
 
-class PostgresTarget:
+@dataclass(frozen=True)
+class PostgresSession:
+    db: psycopg.Connection[Any]
+
+    def run(self, statement: str, values: Sequence[object] = ()) -> int:
+        return self._executed(statement, values).rowcount
+
+    def ask(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        return self._executed(statement, values).fetchall()
+
+    def _executed(self, statement: str, values: Sequence[object]) -> psycopg.Cursor[Any]:
+        if values:
+            statement = statement.replace("%", "%%").replace(VALUE, "%s")
+        return self.db.execute(statement.encode(), values or None)
+
+    def transaction(self) -> AbstractContextManager[object]:
+        return self.db.transaction()
+
+
+class PostgresTarget(DatabaseTarget):
+    dialect = Dialect(distinct="IS DISTINCT FROM", same="IS NOT DISTINCT FROM")
+    json = "jsonb"
+
     def __init__(self, connection: PostgresConnection, spec: PipelineSpec, root: Path) -> None:  # noqa: ARG002
         self._connection = connection
-        self._spec = spec
         parts = split_name(spec.target.table, spec.at("target.table"))
         if len(parts) > 2 or len(parts[-1].encode()) > LONGEST_NAME:
             raise ConfigError(
@@ -46,117 +64,62 @@ class PostgresTarget:
                 declared_at=spec.at("target.table"),
                 hint=f"write `schema.table`, each of at most {LONGEST_NAME} bytes",
             )
-        self._schema, self._name = parts if len(parts) == 2 else ("public", parts[0])
-        self._table = f"{quote(self._schema)}.{quote(self._name)}"
-        self._heads = Heads(self._schema, self._name, spec.name)
+        self._schema = parts[0] if len(parts) == 2 else "public"
+        super().__init__(spec, parts[-1], f"{quote(self._schema)}.")
         self._stages = f"floodmark_stage_{sha256(self._table.encode()).hexdigest()[:12]}_"
 
     @property
     def resource(self) -> str:
         return f"postgres:{self._connection.where}/{self._schema}.{self._name}"
 
-    def inspect(self, *, deep: bool = False) -> TargetState:
-        with self._connected() as db:
-            number = self._table_id(db)
-            self._check_writable(db)
-            if number is None:
-                return TargetState(exists=False)
-            landed = self._heads.landed(db, deep=deep)
-            (has_rows,) = db.execute(f"SELECT EXISTS (SELECT FROM {self._table})".encode()).fetchone() or (False,)
-            top = landed[0].head.ordinal if landed else 0
-            return TargetState(True, str(number), top, landed, top, has_rows=bool(has_rows))
+    @contextmanager
+    def _staged(self, spark: SparkSession, db: Session, batch: DataFrame) -> Iterator[Staged]:  # noqa: ARG002 - the batch's
+        """Only what attempts brought that Spark counts."""
+        self._remove_leftovers(db)
+        name = f"{self._prefix}{quote(self._stages + token_hex(4))}"
+        names = batch.schema.names
+        db.run(f"CREATE UNLOGGED TABLE {name} (LIKE {self._table}, {quote(ATTEMPT)} bigint)")
+        columns = ", ".join(map(quote, (*names, ATTEMPT)))
+        copy = Copy(self._connection.keywords, f"COPY {name} ({columns}) FROM STDIN (FORMAT csv)")
+        told = stage(as_text(batch, names), copy)
+        db.run(f"DELETE FROM {name} WHERE {quote(ATTEMPT)} <> ALL ({VALUE})", (list(told.attempts),))
+        yield Staged(name, told.rows)
+        db.run(f"DROP TABLE IF EXISTS {name}")
 
-    def find(self, batch_id: str) -> Landed | None:
-        with self._connected() as db:
-            return self._heads.find(db, batch_id)
-
-    def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:  # noqa: ARG002 - the batch's own
-        with self._connected() as db:
-            self._heads.create(db)
-            self._remove_leftovers(db)
-            fitted = self._prepared(db, batch)
-            name = f"{quote(self._schema)}.{quote(self._stages + token_hex(4))}"
-            schema = fitted.batch.schema
-            db.execute(f"CREATE UNLOGGED TABLE {name} (LIKE {self._table}, {quote(ATTEMPT)} bigint)".encode())
-            try:
-                columns = ", ".join(map(quote, (*schema.names, ATTEMPT)))
-                copy = Copy(self._connection.keywords, f"COPY {name} ({columns}) FROM STDIN (FORMAT csv)")
-                staged = stage(as_text(fitted.batch, schema.names), copy)
-                number = self._table_id(db)
-                with db.transaction():
-                    if number is None or not self._heads.take(db, load.head, number):
-                        return None
-                    rows = Promotion(self._table, name, schema, load).run(db, staged)
-                    self._heads.count(db, load.head.ordinal, rows)
-            finally:
-                if not db.broken:
-                    db.execute(f"DROP TABLE IF EXISTS {name}".encode())
-            landed = self._heads.find(db, load.intent.batch)
-        return None if landed is None else replace(landed, notices=fitted.notices)
+    def _remove_leftovers(self, db: Session) -> None:
+        """Of runs that died or failed: whoever is here holds the lease."""
+        found = db.ask(
+            f"SELECT tablename FROM pg_tables WHERE schemaname = {VALUE} AND starts_with(tablename, {VALUE})",
+            (self._schema, self._stages),
+        )
+        for (name,) in found:
+            db.run(f"DROP TABLE IF EXISTS {self._prefix}{quote(name)}")
 
     # -- the table ------------------------------------------------------------------------------------------------
 
-    def _prepared(self, db: psycopg.Connection[Any], batch: DataFrame) -> Fit:
-        """The table, there and wide enough for the batch."""
-        nested = {f.name for f in batch.schema.fields if f.dataType.typeName() in NESTED}
-        number = self._table_id(db)
-        if number is None:
-            self._create(db, batch.schema)
-            return Fit(flat(batch))
-        rows = flat(batch)
-        wanted = fit(self._columns(db, number, rows.schema), rows, self._spec)
-        changes = [f"RENAME COLUMN {quote(old)} TO {quote(new)}" for old, new in wanted.renamed]
-        changes += [
-            f"ALTER COLUMN {quote(name)} TYPE {sql_type(kind, name, self._name)}" for name, kind in wanted.widened
-        ]
-        for field in wanted.added:
-            kind = "jsonb" if field.name in nested else sql_type(field.dataType, field.name, self._name)
-            changes.append(f"ADD COLUMN {quote(field.name)} {kind}")
-        with db.transaction():
-            for change in changes:
-                db.execute(f"ALTER TABLE {self._table} {change}".encode())
-        return wanted
+    def _table_id(self, db: Session, table: str) -> str | None:
+        ((number,),) = db.ask(f"SELECT to_regclass({VALUE})::oid::text", (f"{self._prefix}{quote(table)}",))
+        return None if number is None else str(number)
 
-    def _create(self, db: psycopg.Connection[Any], schema: StructType) -> None:
-        columns = [f"{quote(f.name)} {sql_type(f.dataType, f.name, self._name)}" for f in schema.fields]
-        if self._spec.target.mode == "upsert":
-            columns.append(f"PRIMARY KEY ({', '.join(map(quote, self._spec.target.keys))})")
-        db.execute(f"CREATE TABLE {self._table} ({', '.join(columns)})".encode())
+    def _declared(self, db: Session) -> list[tuple[str, str]]:
+        return [(str(name), str(kind)) for name, kind in db.ask(_COLUMNS, (self._table,))]
 
-    def _columns(self, db: psycopg.Connection[Any], number: int, batch: StructType) -> StructType:
-        """As Spark would call them; where only Postgres knows the type, as the batch brings it."""
-        from pyspark.sql.types import StringType, StructField, StructType
+    def _sql_type(self, kind: DataType, column: str) -> str:
+        return sql_type(kind, column, self._name)
 
-        theirs = {field.name.casefold(): field.dataType for field in batch.fields}
-        fields = []
-        for name, kind in db.execute(_COLUMNS.encode(), (number,)).fetchall():
-            fields.append(StructField(name, spark_type(kind) or theirs.get(name.casefold()) or StringType()))
-        return StructType(fields)
+    def _spark_type(self, declared: str) -> DataType | None:
+        return spark_type(declared)
 
-    def _table_id(self, db: psycopg.Connection[Any]) -> int | None:
-        (number,) = db.execute(b"SELECT to_regclass(%s)::oid::bigint", (self._table,)).fetchone() or (None,)
-        return number
-
-    def _remove_leftovers(self, db: psycopg.Connection[Any]) -> None:
-        """Of runs that died: whoever is here holds the lease."""
-        found = db.execute(
-            b"SELECT tablename FROM pg_tables WHERE schemaname = %s AND starts_with(tablename, %s)",
-            (self._schema, self._stages),
-        ).fetchall()
-        for (name,) in found:
-            db.execute(f"DROP TABLE IF EXISTS {quote(self._schema)}.{quote(name)}".encode())
-
-    def _check_writable(self, db: psycopg.Connection[Any]) -> None:
+    def _check_writable(self, db: Session) -> None:
         """Known before anything is read."""
-        row = db.execute(
-            b"SELECT has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = %s", (self._schema,)
-        ).fetchone()
-        if row is not None and row[0]:
+        found = db.ask(
+            f"SELECT has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = {VALUE}", (self._schema,)
+        )
+        if found and found[0][0]:
             return
-        user = self._connection.parts.get("user", "the user")
-        trouble = f"there is no schema {self._schema}" if row is None else f"{user} may not create tables there"
-        schema = quote(self._schema)
-        fix = f"CREATE SCHEMA {schema}" if row is None else f"GRANT CREATE ON SCHEMA {schema} TO {quote(user)}"
+        user, schema = self._connection.parts.get("user", "the user"), quote(self._schema)
+        trouble = f"{user} may not create tables there" if found else f"there is no schema {self._schema}"
+        fix = f"GRANT CREATE ON SCHEMA {schema} TO {quote(user)}" if found else f"CREATE SCHEMA {schema}"
         raise TargetError(
             f"can't write to {self._spec.target.table} at {self._connection.where}: {trouble}",
             table=self._spec.target.table,
@@ -167,11 +130,11 @@ class PostgresTarget:
     # -- the server -----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
+    def _connected(self) -> Iterator[PostgresSession]:
         psycopg = driver()
         try:
             with self._connection.connect(writes=True) as db:
-                yield db
+                yield PostgresSession(db)
         except SourceError as error:
             at = self._spec.at("target.connection")
             raise TargetError(error.message, declared_at=at, transient=error.transient) from error

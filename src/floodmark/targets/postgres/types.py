@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from floodmark.errors import TargetError
 from floodmark.model.names import spark_name
+from floodmark.targets.database.target import NESTED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,9 +30,6 @@ PLAIN = {
     "timestamp": "timestamp with time zone",
     "timestamp_ntz": "timestamp without time zone",
 }
-NESTED = ("array", "map", "struct", "variant")
-"""Kept as jsonb."""
-
 MOST_DIGITS = 38
 """Of a decimal in Spark."""
 
@@ -74,22 +72,6 @@ def spark_type(name: str) -> DataType | None:
     if (match := re.fullmatch(r"numeric\((\d+),(\d+)\)", name)) and int(match[1]) <= MOST_DIGITS:
         return T.DecimalType(int(match[1]), int(match[2]))
     return known.get(name)
-
-
-def flat(batch: DataFrame) -> DataFrame:
-    """Nested values as JSON."""
-    from pyspark.sql import functions as F
-
-    if not any(field.dataType.typeName() in NESTED for field in batch.schema.fields):
-        return batch
-    return batch.select(
-        *(
-            F.to_json(spark_name(f.name)).alias(f.name)
-            if f.dataType.typeName() in NESTED
-            else F.col(spark_name(f.name))
-            for f in batch.schema.fields
-        )
-    )
 
 
 def as_text(batch: DataFrame, columns: Sequence[str]) -> DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from floodmark.connections.names import quote
@@ -13,28 +13,30 @@ from floodmark.errors import Refused, TargetError
 from floodmark.model.names import OP, PROVENANCE
 from floodmark.model.outcome import Load, Rows
 from floodmark.model.position import Position, Scalar
-from floodmark.targets.postgres.staging import ATTEMPT, Staged
+from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
 
 if TYPE_CHECKING:
-    import psycopg
     from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)
 class Promotion:
-    """Of the rows in `stage`, with these columns, into `table`; both names are quoted."""
+    """Of staged rows with these columns into `table`, whose name is quoted. A cursor whose values the database does not
+    order as Spark does is no help: there the later read wins."""
 
+    dialect: Dialect
     table: str
-    stage: str
+    staged: Staged
     schema: StructType
     load: Load
+    unordered: tuple[str, ...] = ("string", "varchar", "char")
 
-    def run(self, db: psycopg.Connection[Any], staged: Staged) -> Rows:
-        self._check_count(db, staged)
+    def run(self, db: Session) -> Rows:
+        self._check_count(db)
         deleted = self._cleared(db)
         updated = self._updated(db) if self._merges and not self.load.only_new else 0
-        inserted = db.execute(self._insert().encode()).rowcount
-        return Rows(staged.rows, inserted, updated, deleted)
+        inserted = db.run(self._insert())
+        return Rows(self.staged.rows, inserted, updated, deleted)
 
     @property
     def _merges(self) -> bool:
@@ -44,42 +46,40 @@ class Promotion:
     def _names(self) -> list[str]:
         return self.schema.names
 
-    def _check_count(self, db: psycopg.Connection[Any], staged: Staged) -> None:
-        """Rows of attempts that Spark gave up go first; an unlogged table is empty after a crash of the server."""
-        db.execute(f"DELETE FROM {self.stage} WHERE {quote(ATTEMPT)} <> ALL (%s)".encode(), (list(staged.attempts),))
-        (found,) = db.execute(f"SELECT count(*) FROM {self.stage}".encode()).fetchone() or (0,)
-        if found != staged.rows:
+    def _check_count(self, db: Session) -> None:
+        """A database may lose what is staged: an unlogged table is empty after a crash of the server."""
+        ((found,),) = db.ask(f"SELECT count(*) FROM {self.staged.table}")
+        if found != self.staged.rows:
+            lost = f"{self.staged.rows:,} rows were staged and {found:,} of them are there"
             raise TargetError(
-                f"{staged.rows:,} rows were staged and {found:,} of them are there: the database has lost the others",
-                hint="run again: nothing was loaded",
-                transient=True,
+                f"{lost}: the database has lost the others", hint="run again: nothing was loaded", transient=True
             )
 
-    def _cleared(self, db: psycopg.Connection[Any]) -> int:
+    def _cleared(self, db: Session) -> int:
         if self.load.intent.full:
-            return db.execute(f"DELETE FROM {self.table}".encode()).rowcount
+            return db.run(f"DELETE FROM {self.table}")
         if not self.load.intent.replaces:
             return 0
         predicate, values = self._range()
-        return db.execute(f"DELETE FROM {self.table} WHERE {predicate}".encode(), values).rowcount
+        return db.run(f"DELETE FROM {self.table} WHERE {predicate}", values)
 
     def _insert(self) -> str:
         columns = ", ".join(map(quote, self._names))
-        rows = f"INSERT INTO {self.table} ({columns}) SELECT {columns} FROM {self.stage} s"
+        rows = f"INSERT INTO {self.table} ({columns}) SELECT {columns} FROM {self.staged.table} AS s"
         if self._merges:
-            rows += f" WHERE NOT EXISTS (SELECT FROM {self.table} t WHERE {self._same_row()})"
+            rows += f" WHERE NOT EXISTS (SELECT 1 FROM {self.table} AS t WHERE {self._same_row()})"
         return rows
 
-    def _updated(self, db: psycopg.Connection[Any]) -> int:
+    def _updated(self, db: Session) -> int:
         keys = self.load.keys
         values = {n: "'update'" if n == OP else f"s.{quote(n)}" for n in self._names if n not in keys}
         if not values:
             return 0
         assignments = ", ".join(f"{quote(name)} = {value}" for name, value in values.items())
-        return db.execute(
-            f"UPDATE {self.table} t SET {assignments} FROM {self.stage} s "
-            f"WHERE {self._same_row()} AND ({self._wins()})".encode()
-        ).rowcount
+        return db.run(
+            f"UPDATE {self.table} AS t SET {assignments} FROM {self.staged.table} AS s "
+            f"WHERE {self._same_row()} AND ({self._wins()})"
+        )
 
     def _same_row(self) -> str:
         return " AND ".join(f"t.{quote(key)} = s.{quote(key)}" for key in self.load.keys)
@@ -87,19 +87,19 @@ class Promotion:
     def _wins(self) -> str:
         """As for every target: the higher cursor; at equal ones the later read, if it says anything new."""
         rest = [name for name in self._names if name not in (*self.load.keys, *PROVENANCE)]
-        ours, theirs = (f"ROW({', '.join(f'{side}.{quote(n)}' for n in rest)})" for side in "st")
-        differs = f"{ours} IS DISTINCT FROM {theirs}" if rest else "false"
-        if not self.load.cursor or self.load.later_wins or self._text_cursor:
+        apart = (f"s.{quote(n)} {self.dialect.distinct} t.{quote(n)}" for n in rest)
+        differs = f"({' OR '.join(apart)})" if rest else "1 = 0"
+        if not self.load.cursor or self.load.later_wins or self._has_no_order:
             return differs
-        ours, theirs = (f"ROW({', '.join(self._ordered(f'{side}.'))})" for side in "st")
-        first, known = self._ordered("s.")[0], self._ordered("t.")[0]
-        higher = f"coalesce({ours} > {theirs}, {first} IS NOT NULL AND {known} IS NULL)"
-        later = f"{ours} IS NOT DISTINCT FROM {theirs} OR {first} IS NULL"
-        return f"{higher} OR (({later}) AND {differs})"
+        ours, theirs = self._ordered("s."), self._ordered("t.")
+        above = f"({', '.join(ours)}) > ({', '.join(theirs)})"
+        higher = f"coalesce({above}, {ours[0]} IS NOT NULL AND {theirs[0]} IS NULL)"
+        equal = " AND ".join(f"{a} {self.dialect.same} {b}" for a, b in zip(ours, theirs, strict=True))
+        return f"{higher} OR (({equal} OR {ours[0]} IS NULL) AND {differs})"
 
     @property
-    def _text_cursor(self) -> bool:
-        return any(self.schema[c].dataType.typeName() in ("string", "varchar", "char") for c in self.load.cursor)
+    def _has_no_order(self) -> bool:
+        return any(self.schema[c].dataType.typeName() in self.unordered for c in self.load.cursor)
 
     def _ordered(self, prefix: str = "") -> list[str]:
         names = [prefix + quote(c) for c in self.load.cursor]
@@ -109,8 +109,8 @@ class Promotion:
 
     def _range(self) -> tuple[str, list[object]]:
         """The window as a condition on the table, for a load that replaces what it held of it."""
-        if not self.load.cursor or self._text_cursor:
-            why = "the cursor is text, whose order only the source knows" if self.load.cursor else "it has no cursor"
+        if not self.load.cursor or self._has_no_order:
+            why = "only the source knows the order of its cursor" if self.load.cursor else "it has no cursor"
             raise Refused(
                 f"the range is in the table already, and it can't be replaced there: {why}",
                 hint="`--full-refresh` loads the whole table again in one commit",
@@ -120,9 +120,10 @@ class Promotion:
         for position, operator in edges:
             if position is not None:
                 names = self._ordered()[: len(position.values)]
-                parts.append(f"ROW({', '.join(names)}) {operator} ROW({', '.join(['%s'] * len(names))})")
+                bounds = ", ".join([VALUE] * len(names))
+                parts.append(f"({', '.join(names)}) {operator} ({bounds})")
                 values += self._bound(position, self.load.cursor)
-        return " AND ".join(parts) or "true", values
+        return " AND ".join(parts) or "1 = 1", values
 
     def _bound(self, position: Position, columns: Sequence[str]) -> list[object]:
         return [self._value(v, c) for v, c in zip(position.values, columns, strict=False)]

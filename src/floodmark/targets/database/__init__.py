@@ -1,0 +1,1 @@
+"""What databases have in common as targets: staged rows, one transaction that promotes them, heads beside the table."""

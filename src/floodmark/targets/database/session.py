@@ -1,0 +1,40 @@
+"""One connection to a database, whatever driver is behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+VALUE = "\0"
+"""Stands in a statement where a value goes: no name can hold it, as one may hold a driver's own sign."""
+
+
+class Session(Protocol):
+    """Each statement is a transaction of its own, but for those within `transaction`."""
+
+    def run(self, statement: str, values: Sequence[object] = ()) -> int:
+        """How many rows it touched."""
+
+    def ask(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]: ...
+
+    def transaction(self) -> AbstractContextManager[object]: ...
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What databases write differently."""
+
+    distinct: str
+    """Between two expressions that differ, NULL being a value like any other."""
+    same: str
+    """The opposite."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Rows in a table of their own, under its quoted name."""
+
+    table: str
+    rows: int

@@ -1,0 +1,160 @@
+"""A table of a database. The batch is staged in a table of its own; one short transaction then takes the ordinal,
+checks that all rows are there, promotes them and keeps the head. Readers see all of a batch or nothing of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from floodmark.connections.names import quote
+from floodmark.model.names import spark_name
+from floodmark.model.outcome import Landed, Load, TargetState
+from floodmark.model.spec import PipelineSpec
+from floodmark.targets.database.heads import TABLE, Heads
+from floodmark.targets.database.promote import Promotion
+from floodmark.targets.database.session import Dialect, Session, Staged
+from floodmark.targets.schema import Fit, fit
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+NESTED = ("array", "map", "struct", "variant")
+"""Kept as JSON."""
+
+
+class DatabaseTarget(ABC):
+    dialect: ClassVar[Dialect]
+    json: ClassVar[str]
+    """The type of a column that holds it."""
+    unordered: ClassVar[tuple[str, ...]] = ("string", "varchar", "char")
+    """Types of Spark's whose values this database orders otherwise."""
+
+    def __init__(self, spec: PipelineSpec, table: str, prefix: str = "") -> None:
+        """`prefix` names the schema, quoted, with a dot behind it."""
+        self._spec = spec
+        self._name = table
+        self._prefix = prefix
+        self._table = f"{prefix}{quote(table)}"
+        self._heads = Heads(f"{prefix}{quote(TABLE)}", table, spec.name)
+
+    # -- what each database does in its own way -------------------------------------------------------------------
+
+    @abstractmethod
+    def _connected(self) -> AbstractContextManager[Session]:
+        """Whatever goes wrong in it is a TargetError."""
+
+    @abstractmethod
+    def _table_id(self, db: Session, table: str) -> str | None:
+        """Another one for a table that was dropped and made again; None where there is none of this name."""
+
+    @abstractmethod
+    def _check_writable(self, db: Session) -> None: ...
+
+    @abstractmethod
+    def _declared(self, db: Session) -> list[tuple[str, str]]:
+        """Names and types of the table's columns."""
+
+    @abstractmethod
+    def _sql_type(self, kind: DataType, column: str) -> str: ...
+
+    @abstractmethod
+    def _spark_type(self, declared: str) -> DataType | None:
+        """What a column of this type holds. None for a type that only the database has: it judges the value itself."""
+
+    @abstractmethod
+    def _staged(self, spark: SparkSession, db: Session, batch: DataFrame) -> AbstractContextManager[Staged]: ...
+
+    # -- the port -------------------------------------------------------------------------------------------------
+
+    def inspect(self, *, deep: bool = False) -> TargetState:
+        with self._connected() as db:
+            number = self._table_id(db, self._name)
+            self._check_writable(db)
+            if number is None:
+                return TargetState(exists=False)
+            landed = self._heads.landed(db, deep=deep) if self._table_id(db, TABLE) else ()
+            ((has_rows,),) = db.ask(f"SELECT EXISTS (SELECT 1 FROM {self._table})")
+            top = landed[0].head.ordinal if landed else 0
+            return TargetState(True, number, top, landed, top, has_rows=bool(has_rows))
+
+    def find(self, batch_id: str) -> Landed | None:
+        with self._connected() as db:
+            return self._heads.find(db, batch_id) if self._table_id(db, TABLE) else None
+
+    def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:
+        with self._connected() as db:
+            self._heads.create(db)
+            fitted = self._prepared(db, batch)
+            schema = fitted.batch.schema
+            with self._staged(spark, db, fitted.batch) as staged, db.transaction():
+                number = self._table_id(db, self._name)
+                if number is None or not self._heads.take(db, load.head, number):
+                    return None
+                rows = Promotion(self.dialect, self._table, staged, schema, load, self.unordered).run(db)
+                self._heads.count(db, load.head.ordinal, rows)
+            landed = self._heads.find(db, load.intent.batch)
+        return None if landed is None else replace(landed, notices=fitted.notices)
+
+    # -- the table ------------------------------------------------------------------------------------------------
+
+    def _prepared(self, db: Session, batch: DataFrame) -> Fit:
+        """The table, there and wide enough for the batch."""
+        nested = {f.name for f in batch.schema.fields if f.dataType.typeName() in NESTED}
+        if self._table_id(db, self._name) is None:
+            self._create(db, batch.schema)
+            return Fit(_flat(batch))
+        rows = _flat(batch)
+        wanted = fit(self._columns(db, rows.schema), rows, self._spec)
+        changes = [f"RENAME COLUMN {quote(old)} TO {quote(new)}" for old, new in wanted.renamed]
+        changes += [self._widening(name, self._sql_type(kind, name)) for name, kind in wanted.widened]
+        for field in wanted.added:
+            kind = self.json if field.name in nested else self._sql_type(field.dataType, field.name)
+            changes.append(f"ADD COLUMN {quote(field.name)} {kind}")
+        with db.transaction():
+            for change in changes:
+                db.run(f"ALTER TABLE {self._table} {change}")
+        return wanted
+
+    def _widening(self, column: str, kind: str) -> str:
+        return f"ALTER COLUMN {quote(column)} TYPE {kind}"
+
+    def _create(self, db: Session, schema: StructType) -> None:
+        columns = [f"{quote(f.name)} {self._sql_type(f.dataType, f.name)}" for f in schema.fields]
+        if self._spec.target.mode == "upsert":
+            columns.append(f"PRIMARY KEY ({', '.join(map(quote, self._spec.target.keys))})")
+        db.run(f"CREATE TABLE {self._table} ({self._remark()}{', '.join(columns)})")
+
+    def _remark(self) -> str:
+        """At the beginning of a new table's definition."""
+        return ""
+
+    def _columns(self, db: Session, batch: StructType) -> StructType:
+        """As Spark would call them; where only the database knows the type, as the batch brings it."""
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        theirs = {field.name.casefold(): field.dataType for field in batch.fields}
+        return StructType(
+            [
+                StructField(name, self._spark_type(declared) or theirs.get(name.casefold()) or StringType())
+                for name, declared in self._declared(db)
+            ]
+        )
+
+
+def _flat(batch: DataFrame) -> DataFrame:
+    """Nested values as JSON."""
+    from pyspark.sql import functions as F
+
+    if not any(field.dataType.typeName() in NESTED for field in batch.schema.fields):
+        return batch
+    return batch.select(
+        *(
+            F.to_json(spark_name(f.name)).alias(f.name)
+            if f.dataType.typeName() in NESTED
+            else F.col(spark_name(f.name))
+            for f in batch.schema.fields
+        )
+    )

@@ -1,0 +1,168 @@
+"""A table of a SQLite file. Spark stages the batch as Parquet; the driver loads it into a temporary table, and one
+transaction promotes it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+from floodmark.connections.names import quote
+from floodmark.connections.sqlite import SqliteConnection
+from floodmark.errors import ConfigError, TargetError
+from floodmark.model.outcome import Landed, TargetState
+from floodmark.model.spec import PipelineSpec
+from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
+from floodmark.targets.database.target import DatabaseTarget
+from floodmark.targets.sqlite.staging import parquet, rows_of
+from floodmark.targets.sqlite.types import as_kept, spark_type, sql_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+OLDEST = (3, 33, 0)
+"""The first SQLite that updates one table from another."""
+LOCK_WAIT = 10.0
+"""Seconds that a statement waits for the file to be free."""
+STAGE = "temp.floodmark_stage"
+
+
+@dataclass(frozen=True)
+class SqliteSession:
+    db: sqlite3.Connection
+
+    def run(self, statement: str, values: Sequence[object] = ()) -> int:
+        return self._executed(statement, values).rowcount
+
+    def ask(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        return self._executed(statement, values).fetchall()
+
+    def _executed(self, statement: str, values: Sequence[object]) -> sqlite3.Cursor:
+        return self.db.execute(statement.replace(VALUE, "?"), [_kept(value) for value in values])
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.db.rollback()
+            raise
+        self.db.commit()
+
+
+class SqliteTarget(DatabaseTarget):
+    dialect = Dialect(distinct="IS NOT", same="IS")
+    json = "JSON_TEXT"
+    unordered = (*DatabaseTarget.unordered, "decimal")  # kept as text
+
+    def __init__(self, connection: SqliteConnection, spec: PipelineSpec, root: Path) -> None:
+        super().__init__(spec, spec.target.table)  # SQLite has no schemas: a dot is part of the name
+        self._path = root / connection.path
+        if sqlite3.sqlite_version_info < OLDEST:
+            raise ConfigError(
+                f"this Python's SQLite is {sqlite3.sqlite_version}, and a target needs 3.33 or newer",
+                declared_at=spec.at("target.connection"),
+            )
+
+    @property
+    def resource(self) -> str:
+        return f"sqlite:{self._path.resolve()}/{self._name}"
+
+    def inspect(self, *, deep: bool = False) -> TargetState:
+        if self._path.exists():
+            return super().inspect(deep=deep)
+        self._check_folder()
+        return TargetState(exists=False)  # looking makes no file
+
+    def find(self, batch_id: str) -> Landed | None:
+        return super().find(batch_id) if self._path.exists() else None
+
+    @contextmanager
+    def _staged(self, spark: SparkSession, db: Session, batch: DataFrame) -> Iterator[Staged]:  # noqa: ARG002 - the batch's
+        assert isinstance(db, SqliteSession)  # noqa: S101 - our own
+        names = batch.schema.names
+        rows = 0
+        with parquet(as_kept(batch), self._path) as folder:
+            # Without types: the values stay as they are until the table's own columns take them.
+            db.run(f"CREATE TEMP TABLE floodmark_stage ({', '.join(map(quote, names))})")
+            statement = f"INSERT INTO {STAGE} VALUES ({', '.join('?' * len(names))})"
+            for part in rows_of(folder):
+                db.db.executemany(statement, part)
+                rows += len(part)
+        yield Staged(STAGE, rows)
+
+    # -- the table ------------------------------------------------------------------------------------------------
+
+    def _remark(self) -> str:
+        """SQLite keeps the statement as it was written: this tells a table from another of its name."""
+        return f"/* floodmark:{token_hex(8)} */ "
+
+    def _table_id(self, db: Session, table: str) -> str | None:
+        found = db.ask(f"SELECT sql FROM sqlite_master WHERE type = 'table' AND name = {VALUE}", (table,))
+        if not found:
+            return None
+        remark = re.search(r"/\* floodmark:([0-9a-f]+) \*/", str(found[0][0]))
+        return remark[1] if remark else "given"
+
+    def _declared(self, db: Session) -> list[tuple[str, str]]:
+        return [(str(row[1]), str(row[2])) for row in db.ask(f"PRAGMA table_info({self._table})")]
+
+    def _sql_type(self, kind: DataType, column: str) -> str:
+        return sql_type(kind, column, self._name)
+
+    def _spark_type(self, declared: str) -> DataType | None:
+        return spark_type(declared)
+
+    def _widening(self, column: str, kind: str) -> str:
+        raise TargetError(
+            f'column "{column}" would have to become {kind}, and SQLite can\'t change the type of a column',
+            table=self._name,
+            column=column,
+            hint=f"`columns: {{{column}: {{cast: …}}}}` keeps the old one; another table can have the new",
+        )
+
+    # -- the file -------------------------------------------------------------------------------------------------
+
+    def _check_writable(self, db: Session) -> None:  # noqa: ARG002 - the file says it
+        self._check_folder()
+
+    def _check_folder(self) -> None:
+        """SQLite keeps its journal beside the file."""
+        folder = self._path.parent
+        closed = next((p for p in (folder, self._path) if p.exists() and not os.access(p, os.W_OK)), None)
+        if not folder.is_dir() or closed is not None:
+            trouble = f"there is no folder {folder}" if closed is None else f"{closed} can't be written to"
+            raise TargetError(trouble, table=self._name, declared_at=self._spec.at("target.connection"))
+
+    @contextmanager
+    def _connected(self) -> Iterator[SqliteSession]:
+        try:
+            db = sqlite3.connect(self._path, isolation_level=None, timeout=LOCK_WAIT)
+            try:
+                yield SqliteSession(db)
+            finally:
+                db.close()
+        except sqlite3.Error as error:
+            raise TargetError(
+                f"{self._path.name}: {error}",
+                table=self._name,
+                declared_at=self._spec.at("target"),
+                transient="locked" in str(error),
+            ) from error
+
+
+def _kept(value: object) -> object:
+    """As rows have it."""
+    if not isinstance(value, datetime):
+        return value
+    moment = value if value.tzinfo is None else value.astimezone(UTC)
+    return moment.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")

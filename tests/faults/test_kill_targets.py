@@ -1,0 +1,41 @@
+"""SIGKILL of a real process in the middle of a load into a database, then one ordinary run: target equals source."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.lab import ok
+from tests.services import run_faulty
+from tests.warehouse import WarehouseLab
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize(
+    ("mode", "step"),
+    [
+        ("append", "target.load:before=kill@1.5"),
+        ("upsert", "target.load:before=kill@3"),
+        ("append", "target.load#2:after=kill"),
+        ("upsert", "store.save#2:before=kill"),
+    ],
+)
+def test_killed_while_loading_into_postgres_and_run_again(
+    tmp_path: Path, pg_db: str, spark: SparkSession, mode: str, step: str
+) -> None:
+    lab = WarehouseLab(tmp_path / "project", "postgres", pg_db, spark, warehouse=pg_db)
+    lab.series(30, "2026-01-01 10:00:00", "1 second")
+    lab.write(mode=mode, batch_rows=10)
+    killed = run_faulty(step, "run", "orders", cwd=lab.root)
+    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+    project = lab.project(mode=mode, batch_rows=10)
+    ok(project.run("orders"))
+    lab.assert_equal()
+    assert ok(project.run("orders")).nothing_new
+    assert lab.leftovers() == []
+    ordinals = [number for (number,) in lab.ask("SELECT ordinal FROM floodmark_heads ORDER BY 1")]
+    assert ordinals == sorted(set(ordinals))
