@@ -24,6 +24,8 @@ BUILT_IN = {
     "source.jdbc": "floodmark.sources.jdbc.source:JdbcSource",
     "target.delta": "floodmark.targets.delta:DeltaTarget",
     "target.postgres": "floodmark.targets.postgres.target:PostgresTarget",
+    "target.mysql": "floodmark.targets.mysql.target:MysqlTarget",
+    "target.mariadb": "floodmark.targets.mysql.target:MysqlTarget",
     "target.sqlite": "floodmark.targets.sqlite.target:SqliteTarget",
     "change.timestamp": "floodmark.changes.timestamp:TimestampChange",
     "change.sequence": "floodmark.changes.sequence:SequenceChange",

@@ -15,11 +15,13 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from floodmark.connections.mysql import MysqlConnection
 from floodmark.connections.names import quote
 from floodmark.connections.postgres import PostgresConnection
 from floodmark.connections.sqlite import SqliteConnection
 from floodmark.model.spec import PipelineSpec
 from floodmark.targets.delta import DeltaConnection, DeltaTarget
+from floodmark.targets.mysql.target import MysqlTarget
 from floodmark.targets.postgres.target import PostgresTarget
 from floodmark.targets.sqlite.target import SqliteTarget
 from floodmark.testing.target_suite import TargetContract, World
@@ -65,6 +67,34 @@ class TestPostgres(TargetContract):
                 db.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(table)))
 
         return World(open=open_target, read=read, drop=drop)
+
+
+class TestMariadb(TargetContract):
+    @pytest.fixture
+    def world(self, tmp_path: Path, my_db: str) -> World:
+        connection = MysqlConnection(url=my_db)  # type: ignore[arg-type]
+
+        def ask(statement: str) -> list[tuple[Any, ...]]:
+            with connection.connect(writes=True) as db, db.cursor() as cursor:
+                cursor.execute(statement)
+                return list(cursor.fetchall())
+
+        def read(table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+            found = ask(f"SELECT {', '.join(map(quote, columns))} FROM {quote(table)}")
+            return [tuple(_of_mysql(v, c) for c, v in zip(columns, row, strict=True)) for row in found]
+
+        return World(
+            open=lambda spec: MysqlTarget(connection, spec, tmp_path),
+            read=read,
+            drop=lambda table: (ask(f"DROP TABLE {quote(table)}"), None)[1],
+        )
+
+
+def _of_mysql(value: Any, column: str) -> Any:
+    """Moments are kept in UTC."""
+    if column == "yes" and value is not None:
+        return bool(value)
+    return value.replace(tzinfo=UTC) if column == "at" and value is not None else value
 
 
 class TestSqlite(TargetContract):

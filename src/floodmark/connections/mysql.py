@@ -62,27 +62,44 @@ class MysqlConnection(ServerOptions):
             wanted["allowPublicKeyRetrieval"] = "true"  # MySQL 8's way of checking passwords needs it
         return address, wanted | {name: parts[name] for name in ("user", "password") if name in parts}
 
-    def connect(self) -> pymysql.Connection[Any]:
-        """Autocommit: each statement sees the newest. Read-only, whatever the user may do."""
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """What pymysql takes, wherever it connects from."""
+        parts = self.parts
+        tls: dict[str, Any] = {"ssl_ca": parts["ssl_ca"], "ssl_verify_identity": True} if "ssl_ca" in parts else {}
+        return {
+            "host": parts["host"],
+            "port": int(parts["port"]),
+            "user": parts.get("user"),
+            "password": parts.get("password", ""),
+            "database": parts["database"],
+            "charset": "utf8mb4",
+            "autocommit": True,
+            "connect_timeout": self.connect_timeout,
+            "program_name": self.application_name,
+            **tls,
+        }
+
+    @property
+    def writing(self) -> str:
+        """For sessions that write: names as other databases quote them, and a value that does not fit is an error."""
+        return (
+            "SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,ANSI_QUOTES,NO_ZERO_DATE,NO_ZERO_IN_DATE,"
+            "ERROR_FOR_DIVISION_BY_ZERO,NO_BACKSLASH_ESCAPES', "
+            f"lock_wait_timeout = {max(1, milliseconds(self.lock_timeout) // 1000)}"
+        )
+
+    def connect(self, *, writes: bool = False) -> pymysql.Connection[Any]:
+        """Autocommit: each statement sees the newest. Read-only unless it `writes`, whatever the user may do."""
         driver()  # says what to install
         import pymysql
+        from pymysql.constants import CLIENT
 
-        parts = self.parts
-        options: dict[str, Any] = {"ssl_ca": parts["ssl_ca"], "ssl_verify_identity": True} if "ssl_ca" in parts else {}
+        options: dict[str, Any] = {"init_command": self.session}
+        if writes:  # rows that an update found count, whether or not it changed anything in them
+            options = {"init_command": self.writing, "client_flag": CLIENT.FOUND_ROWS}
         try:
-            db = pymysql.connect(
-                host=parts["host"],
-                port=int(parts["port"]),
-                user=parts.get("user"),
-                password=parts.get("password", ""),
-                database=parts["database"],
-                charset="utf8mb4",
-                autocommit=True,
-                connect_timeout=self.connect_timeout,
-                program_name=self.application_name,
-                init_command=self.session,
-                **options,
-            )
+            db = pymysql.connect(**self.keywords, **options)
         except RuntimeError as error:  # what pymysql raises when a password needs a package that is not there
             raise MissingExtra(f"{error}", hint="pip install 'floodmark[mysql]'") from error
         except pymysql.Error as error:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from floodmark.model.outcome import Head, Landed, Rows
-from floodmark.targets.database.session import VALUE, Session
+from floodmark.targets.database.session import VALUE, Dialect, Session
 
 TABLE = "floodmark_heads"
 RECENT = 50
@@ -24,15 +24,17 @@ _COLUMNS = "ordinal, table_id, rows_read, inserted, updated, deleted, head"
 class Heads:
     """Of one pipeline into one table; `name` is the quoted name of the table that they are in."""
 
+    dialect: Dialect
     name: str
     relation: str
     pipeline: str
 
     def create(self, db: Session) -> None:
         db.run(
-            f"CREATE TABLE IF NOT EXISTS {self.name} (relation text, pipeline text, ordinal bigint, "
-            "batch text NOT NULL, table_id text NOT NULL, rows_read bigint, inserted bigint, updated bigint, "
-            "deleted bigint, head text NOT NULL, PRIMARY KEY (relation, pipeline, ordinal))"
+            f"CREATE TABLE IF NOT EXISTS {self.name} (relation varchar(255), pipeline varchar(255), ordinal bigint, "
+            "batch varchar(255) NOT NULL, table_id varchar(255) NOT NULL, rows_read bigint, inserted bigint, "
+            f"updated bigint, deleted bigint, head {self.dialect.long_text} NOT NULL, "
+            f"PRIMARY KEY (relation, pipeline, ordinal)){self.dialect.table_options}"
         )
 
     def landed(self, db: Session, *, deep: bool) -> tuple[Landed, ...]:
@@ -45,9 +47,10 @@ class Heads:
 
     def take(self, db: Session, head: Head, table_id: str) -> bool:
         """Inside the transaction that loads. Waits for another one that takes the same; False when it is taken."""
+        insert, unless_taken = self.dialect.insert_once
         taken = db.run(
-            f"INSERT INTO {self.name} (relation, pipeline, ordinal, batch, table_id, head) "
-            f"VALUES ({', '.join([VALUE] * 6)}) ON CONFLICT DO NOTHING",
+            f"{insert} {self.name} (relation, pipeline, ordinal, batch, table_id, head) "
+            f"VALUES ({', '.join([VALUE] * 6)}) {unless_taken}",
             (*self._of, head.ordinal, head.batch, table_id, json.dumps(head.to_dict())),
         )
         return taken == 1

@@ -75,11 +75,12 @@ class Promotion:
         values = {n: "'update'" if n == OP else f"s.{quote(n)}" for n in self._names if n not in keys}
         if not values:
             return 0
+        which = f"{self._same_row()} AND ({self._wins()})"
+        if self.dialect.updates_join:
+            assignments = ", ".join(f"t.{quote(name)} = {value}" for name, value in values.items())
+            return db.run(f"UPDATE {self.table} AS t JOIN {self.staged.table} AS s ON {which} SET {assignments}")
         assignments = ", ".join(f"{quote(name)} = {value}" for name, value in values.items())
-        return db.run(
-            f"UPDATE {self.table} AS t SET {assignments} FROM {self.staged.table} AS s "
-            f"WHERE {self._same_row()} AND ({self._wins()})"
-        )
+        return db.run(f"UPDATE {self.table} AS t SET {assignments} FROM {self.staged.table} AS s WHERE {which}")
 
     def _same_row(self) -> str:
         return " AND ".join(f"t.{quote(key)} = s.{quote(key)}" for key in self.load.keys)
@@ -87,15 +88,15 @@ class Promotion:
     def _wins(self) -> str:
         """As for every target: the higher cursor; at equal ones the later read, if it says anything new."""
         rest = [name for name in self._names if name not in (*self.load.keys, *PROVENANCE)]
-        apart = (f"s.{quote(n)} {self.dialect.distinct} t.{quote(n)}" for n in rest)
+        apart = (self.dialect.distinct.format(f"s.{quote(n)}", f"t.{quote(n)}") for n in rest)
         differs = f"({' OR '.join(apart)})" if rest else "1 = 0"
         if not self.load.cursor or self.load.later_wins or self._has_no_order:
             return differs
         ours, theirs = self._ordered("s."), self._ordered("t.")
         above = f"({', '.join(ours)}) > ({', '.join(theirs)})"
         higher = f"coalesce({above}, {ours[0]} IS NOT NULL AND {theirs[0]} IS NULL)"
-        equal = " AND ".join(f"{a} {self.dialect.same} {b}" for a, b in zip(ours, theirs, strict=True))
-        return f"{higher} OR (({equal} OR {ours[0]} IS NULL) AND {differs})"
+        unequal = " OR ".join(self.dialect.distinct.format(a, b) for a, b in zip(ours, theirs, strict=True))
+        return f"{higher} OR ((NOT ({unequal}) OR {ours[0]} IS NULL) AND {differs})"
 
     @property
     def _has_no_order(self) -> bool:

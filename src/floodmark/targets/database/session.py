@@ -27,9 +27,14 @@ class Dialect:
     """What databases write differently."""
 
     distinct: str
-    """Between two expressions that differ, NULL being a value like any other."""
-    same: str
-    """The opposite."""
+    """Of two expressions: that they differ, NULL being a value like any other."""
+    insert_once: tuple[str, str] = ("INSERT INTO", "ON CONFLICT DO NOTHING")
+    """Before and behind a row that is left out where its key is taken."""
+    updates_join: bool = False
+    """`UPDATE t JOIN s` in place of `UPDATE t … FROM s`."""
+    long_text: str = "text"
+    table_options: str = ""
+    """Behind the definition of a table."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class DatabaseTarget(ABC):
         self._name = table
         self._prefix = prefix
         self._table = f"{prefix}{quote(table)}"
-        self._heads = Heads(f"{prefix}{quote(TABLE)}", table, spec.name)
+        self._heads = Heads(self.dialect, f"{prefix}{quote(TABLE)}", table, spec.name)
 
     # -- what each database does in its own way -------------------------------------------------------------------
 
@@ -125,11 +125,12 @@ class DatabaseTarget(ABC):
         columns = [f"{quote(f.name)} {self._sql_type(f.dataType, f.name)}" for f in schema.fields]
         if self._spec.target.mode == "upsert":
             columns.append(f"PRIMARY KEY ({', '.join(map(quote, self._spec.target.keys))})")
-        db.run(f"CREATE TABLE {self._table} ({self._remark()}{', '.join(columns)})")
+        before, behind = self._remarks()
+        db.run(f"CREATE TABLE {self._table} ({before}{', '.join(columns)}){self.dialect.table_options}{behind}")
 
-    def _remark(self) -> str:
-        """At the beginning of a new table's definition."""
-        return ""
+    def _remarks(self) -> tuple[str, str]:
+        """At the beginning of a new table's definition, and behind it."""
+        return "", ""
 
     def _columns(self, db: Session, batch: StructType) -> StructType:
         """As Spark would call them; where only the database knows the type, as the batch brings it."""

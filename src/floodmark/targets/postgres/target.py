@@ -52,7 +52,7 @@ class PostgresSession:
 
 
 class PostgresTarget(DatabaseTarget):
-    dialect = Dialect(distinct="IS DISTINCT FROM", same="IS NOT DISTINCT FROM")
+    dialect = Dialect(distinct="{} IS DISTINCT FROM {}")
     json = "jsonb"
 
     def __init__(self, connection: PostgresConnection, spec: PipelineSpec, root: Path) -> None:  # noqa: ARG002

@@ -60,7 +60,7 @@ class SqliteSession:
 
 
 class SqliteTarget(DatabaseTarget):
-    dialect = Dialect(distinct="IS NOT", same="IS")
+    dialect = Dialect(distinct="{} IS NOT {}")
     json = "JSON_TEXT"
     unordered = (*DatabaseTarget.unordered, "decimal")  # kept as text
 
@@ -102,9 +102,9 @@ class SqliteTarget(DatabaseTarget):
 
     # -- the table ------------------------------------------------------------------------------------------------
 
-    def _remark(self) -> str:
+    def _remarks(self) -> tuple[str, str]:
         """SQLite keeps the statement as it was written: this tells a table from another of its name."""
-        return f"/* floodmark:{token_hex(8)} */ "
+        return f"/* floodmark:{token_hex(8)} */ ", ""
 
     def _table_id(self, db: Session, table: str) -> str | None:
         found = db.ask(f"SELECT sql FROM sqlite_master WHERE type = 'table' AND name = {VALUE}", (table,))

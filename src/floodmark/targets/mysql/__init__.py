@@ -1,0 +1,1 @@
+"""MySQL and MariaDB tables as targets: staged in parallel as text, promoted in one short transaction."""
