@@ -1,4 +1,4 @@
-"""The lab with a Postgres database at the other end."""
+"""The lab with a database server at the other end, of the source's own kind."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from typing import Any
 import psycopg
 from tests.lab import Lab
 
+SHOWN = {
+    "postgres": "to_char(updated_at, 'YYYY-MM-DD HH24:MI:SS.US')",
+    "mariadb": "date_format(updated_at, '%Y-%m-%d %H:%i:%s.%f')",
+}
+TABLES = {
+    "postgres": "SELECT tablename FROM pg_tables WHERE schemaname = 'public'",
+    "mariadb": "SELECT table_name FROM information_schema.tables WHERE table_schema = database()",
+}
+
 
 @dataclass
 class WarehouseLab(Lab):
@@ -15,7 +24,7 @@ class WarehouseLab(Lab):
     """Its URL; the source may live in the same database."""
 
     def __post_init__(self) -> None:
-        self.lake = f'{{type: postgres, url: "{self.warehouse}"}}'
+        self.lake = f'{{type: {self.kind}, url: "{self.warehouse}"}}'
         super().__post_init__()
 
     def write(self, *, mode: str = "upsert", **declared: Any) -> Any:
@@ -24,14 +33,17 @@ class WarehouseLab(Lab):
         return super().write(mode=mode, **declared)
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
+        if self.kind == "mariadb":
+            with self.mariadb() as my, my.cursor() as cursor:
+                cursor.execute(statement)
+                return list(cursor.fetchall())
         with psycopg.connect(self.warehouse, autocommit=True) as db:
             db.execute("SET timezone = 'UTC'")
             found = db.execute(statement.encode())
             return found.fetchall() if found.description else []
 
     def target_rows(self) -> list[tuple[Any, ...]]:
-        shown = "to_char(updated_at, 'YYYY-MM-DD HH24:MI:SS.US')"
-        return sorted(self.ask(f"SELECT id, val, {shown} FROM copies"))
+        return sorted(self.ask(f"SELECT id, val, {SHOWN[self.kind]} FROM copies"))
 
     def leftovers(self) -> list[str]:
-        return [name for (name,) in self.ask("SELECT tablename FROM pg_tables WHERE tablename LIKE 'floodmark_stage%'")]
+        return [name for (name,) in self.ask(TABLES[self.kind]) if name.startswith("floodmark_stage")]

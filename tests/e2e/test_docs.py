@@ -9,10 +9,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 from tests.h2 import H2Shop
 from tests.lab import Kind, Lab, ok
+from tests.warehouse import WarehouseLab
 
 from floodmark.opening import declare, load, validate
 from floodmark.sources.mysql.types import listed
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("sources", "changes", "targets", "shaping", "state")
-OWN_TESTS = ("sources/jdbc", "targets/postgres", "targets/sqlite")
+OWN_TESTS = ("sources/jdbc", "targets/mysql", "targets/postgres", "targets/sqlite")
 PAGES = sorted(
     page
     for folder in FOLDERS
@@ -79,16 +79,19 @@ def test_the_example_of_the_jdbc_page_runs(
     assert [row[0] for row in shop.target()] == [1, 2, 3]
 
 
-def test_the_example_of_the_page_on_postgres_as_a_target_runs(
-    sqlite_lab: Lab, pg_db: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("page", "database"), [("postgres", "pg_db"), ("mysql", "my_db")])
+def test_the_example_of_a_page_on_a_database_as_a_target_runs(
+    page: str, database: str, sqlite_lab: Lab, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    url = request.getfixturevalue(database)
+    kind: Kind = "postgres" if page == "postgres" else "mariadb"
+    warehouse = WarehouseLab(sqlite_lab.root / "warehouse", kind, url, warehouse=url)
     sqlite_lab.fill(3)
-    monkeypatch.setenv("WAREHOUSE_URL", pg_db)
+    monkeypatch.setenv("WAREHOUSE_URL", url)
     path = sqlite_lab.root / "floodmark.yml"
-    path.write_text(example(ROOT / "docs" / "targets" / "postgres.md"))
+    path.write_text(example(ROOT / "docs" / "targets" / f"{page}.md"))
     assert ok(load(path, spark=sqlite_lab.spark).run("orders")).rows.inserted == 3
-    with psycopg.connect(pg_db) as db:
-        assert db.execute("SELECT id, val FROM orders ORDER BY id").fetchall() == [(1, "v1"), (2, "v2"), (3, "v3")]
+    assert [row[:2] for row in warehouse.target_rows()] == [(1, "v1"), (2, "v2"), (3, "v3")]
 
 
 def test_the_example_of_the_page_on_sqlite_as_a_target_runs(sqlite_lab: Lab) -> None:

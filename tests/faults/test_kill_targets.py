@@ -27,7 +27,18 @@ if TYPE_CHECKING:
 def test_killed_while_loading_into_postgres_and_run_again(
     tmp_path: Path, pg_db: str, spark: SparkSession, mode: str, step: str
 ) -> None:
-    lab = WarehouseLab(tmp_path / "project", "postgres", pg_db, spark, warehouse=pg_db)
+    assert_killed_and_mended(WarehouseLab(tmp_path / "project", "postgres", pg_db, spark, warehouse=pg_db), mode, step)
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+def test_killed_while_loading_into_mariadb_and_run_again(
+    tmp_path: Path, my_db: str, spark: SparkSession, mode: str
+) -> None:
+    lab = WarehouseLab(tmp_path / "project", "mariadb", my_db, spark, warehouse=my_db)
+    assert_killed_and_mended(lab, mode, "target.load:before=kill@3")
+
+
+def assert_killed_and_mended(lab: WarehouseLab, mode: str, step: str) -> None:
     lab.series(30, "2026-01-01 10:00:00", "1 second")
     lab.write(mode=mode, batch_rows=10)
     killed = run_faulty(step, "run", "orders", cwd=lab.root)
