@@ -1,6 +1,6 @@
 """How long a small change takes from Postgres into Delta: `floodmark run` against a dlt script, side by side.
 
-    python benchmarks/quick.py [--rows 5000000] [--changes 10000] [--rounds 3] [--write]
+    python benchmarks/quick.py [--rows 5000000] [--changes 10000] [--rounds 3] [--only "no change"] [--write]
 
 Both are processes of their own, see the same changes, and take turns in going first, so that whatever else the machine
 does falls on both. Seconds are this machine's; the ratios are what counts. After each round both copies must hold what
@@ -209,6 +209,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--changes", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="cases with this in their name; the first load is done in any case")
     parser.add_argument("--write", action="store_true", help="put the figures into docs/speed.md")
     asked = parser.parse_args()
     if not PEERS.exists():
@@ -218,7 +219,7 @@ def main() -> None:
         orders = Orders(server, asked.rows)
         tools: list[Tool] = [Floodmark(Path(scratch, "floodmark"), orders.url), Dlt(Path(scratch, "dlt"), orders.url)]
         print("\n".join(lines), flush=True)
-        for case in (None, *cases(asked.changes)):
+        for case in (None, *(case for case in cases(asked.changes) if asked.only in case.name)):
             figures = measure(case, orders, tools, asked.rounds) if case else first_load(orders, tools)
             for tool in tools:
                 tool.end()
