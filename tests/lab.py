@@ -44,7 +44,9 @@ class Lab:
     url: str = ""
     spark: SparkSession | None = None
     state: str = "sqlite:///state.db"
-    own_spark: str = "{archive: on}"
+    own_spark: str = (
+        "{archive: on, config: {spark.sql.codegen.wholeStage: false, spark.sql.codegen.factoryMode: NO_CODEGEN}}"
+    )
     """For runs of the command line: the tests bring a session of their own."""
     lake: str = "{type: delta, path: lake}"
     options: Mapping[str, str] = field(default_factory=dict)

@@ -85,6 +85,7 @@ class TestMariadb(TargetContract):
 
         return World(
             open=lambda spec: MysqlTarget(connection, spec, tmp_path),
+            lowest=-1e308,
             read=read,
             drop=lambda table: (ask(f"DROP TABLE {quote(table)}"), None)[1],
         )

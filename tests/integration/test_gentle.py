@@ -75,7 +75,7 @@ def test_every_session_is_read_only(pg_lab: Lab) -> None:
     source.close()
     # The readers' sessions say so, too.
     address, properties = source._connection.jdbc
-    assert "default_transaction_read_only = on" in source._connection.limits
+    assert "default_transaction_read_only = on" in source._session_of_readers
     assert properties["ApplicationName"] == "floodmark"
     assert pg_lab.url not in address
 

@@ -313,7 +313,8 @@ def test_the_jvm_is_for_all_the_rows_that_are_touched_and_the_session_for_those_
         return starts_quickly, settings.get("spark.sql.adaptive.enabled") != "false"
 
     assert chosen(Work(10_000)) == (True, False)
-    assert chosen(Work(10_000, beside=5_000_000)) == (False, False)
+    assert chosen(Work(10_000, beside=5_000_000)) == (True, False)
+    assert chosen(Work(10_000, beside=50_000_000)) == (False, False)
     assert chosen(Work(5_000_000)) == (False, True)
     assert chosen(Work()) == (False, True)
 

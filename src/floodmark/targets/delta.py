@@ -25,6 +25,8 @@ from floodmark.targets.delta_replace import Winners, is_replaceable, winners
 from floodmark.targets.delta_sql import (
     OURS,
     Range,
+    S,
+    T,
     change_table,
     cluster_table,
     create_table,
@@ -148,8 +150,8 @@ class DeltaTarget:
         if not won.rows:
             self._writer(won.batch, load).mode("append").save(self._path)
             return
-        writer = self._writer(F.broadcast(won.batch).alias("s"), load).mode("overwrite")
-        writer.option("targetAlias", "t").option("replaceOn", same_row(load.keys, ranges)).save(self._path)
+        writer = self._writer(F.broadcast(won.batch).alias(S), load).mode("overwrite")
+        writer.option("targetAlias", T).option("replaceOn", same_row(load.keys, ranges)).save(self._path)
 
     def _merge(self, spark: SparkSession, batch: DataFrame, load: Load, ranges: Mapping[str, Range]) -> None:
         batch.createOrReplaceTempView(_BATCH)

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from floodmark.model.names import OP, spark_name
 from floodmark.model.outcome import Load
-from floodmark.targets.delta_sql import same_row, wins
+from floodmark.targets.delta_sql import S, T, same_row, wins
 from floodmark.targets.small_batch import Held
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 KNOWN = "spark.databricks.delta.replaceOn.dataframe.writer.enabled"
+L = "floodmark_losers"
 NEEDS_MERGE = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
 """Properties of tables whose readers are told of an update, not of a row that went and one that came."""
 
@@ -61,13 +62,13 @@ def winners(spark: SparkSession, path: str, held: Held, load: Load) -> Winners:
     keys = [spark_name(key) for key in load.keys]
     newer = spark.read.format("delta").load(path).where(f"{spark_name(load.cursor[0])} >= {held.lowest}")
     losers = (
-        newer.alias("t")
-        .join(held.sent().alias("s"), F.expr(same_row(load.keys, {})))
+        newer.alias(T)
+        .join(held.sent().alias(S), F.expr(same_row(load.keys, {})))
         .where(f"NOT coalesce({wins(held.batch.schema, load)}, false)")
-        .select(*(F.col(f"s.{key}") for key in keys))
+        .select(*(F.col(f"{S}.{key}") for key in keys))
     )
-    same = F.expr(" AND ".join(f"s.{key} = l.{key}" for key in keys))
-    kept = held.batch.alias("s").join(F.broadcast(losers).alias("l"), same, "left_anti")
+    same = F.expr(" AND ".join(f"{S}.{key} = {L}.{key}" for key in keys))
+    kept = held.batch.alias(S).join(F.broadcast(losers).alias(L), same, "left_anti")
     seen = Observation()
     batch = kept.coalesce(1).observe(seen, F.count(F.lit(1)).alias("rows")).localCheckpoint()
     return Winners(batch, int(seen.get["rows"]))

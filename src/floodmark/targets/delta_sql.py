@@ -100,30 +100,33 @@ def _text(value: str) -> str:
 
 Range = tuple[int, int]
 
+T, S = "floodmark_table", "floodmark_source"
+"""The table and the batch in conditions. `t` and `s` may be columns, and Delta then looks inside them."""
+
 
 def merge(path: str, batch: str, schema: StructType, load: Load, ranges: Mapping[str, Range] | None = None) -> str:
     names = [f.name for f in schema.fields]
-    values_of = {n: "'update'" if n == OP else f"s.{spark_name(n)}" for n in names}
-    assignments = ", ".join(f"t.{spark_name(n)} = {value}" for n, value in values_of.items())
-    columns, values = ", ".join(map(spark_name, names)), ", ".join(f"s.{spark_name(n)}" for n in names)
+    values_of = {n: "'update'" if n == OP else f"{S}.{spark_name(n)}" for n in names}
+    assignments = ", ".join(f"{T}.{spark_name(n)} = {value}" for n, value in values_of.items())
+    columns, values = ", ".join(map(spark_name, names)), ", ".join(f"{S}.{spark_name(n)}" for n in names)
     update = "" if load.only_new else f"WHEN MATCHED AND ({wins(schema, load)}) THEN UPDATE SET {assignments} "
     return (
-        f"MERGE INTO {table_at(path)} AS t USING {spark_name(batch)} AS s ON {same_row(load.keys, ranges or {})} "
+        f"MERGE INTO {table_at(path)} AS {T} USING {spark_name(batch)} AS {S} ON {same_row(load.keys, ranges or {})} "
         f"{update}WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
     )
 
 
 def same_row(keys: Sequence[str], ranges: Mapping[str, Range]) -> str:
-    """Of the table `t` and the batch `s`. `ranges` of keys say nothing that the keys' equality does not: they are what
+    """Of the table and the batch. `ranges` of keys say nothing that the keys' equality does not: they are what
     Delta leaves files out by."""
-    on = " AND ".join(f"t.{spark_name(k)} = s.{spark_name(k)}" for k in keys)
+    on = " AND ".join(f"{T}.{spark_name(k)} = {S}.{spark_name(k)}" for k in keys)
     for key, (low, high) in ranges.items():
-        on += f" AND t.{spark_name(key)} >= {low} AND t.{spark_name(key)} <= {high}"
+        on += f" AND {T}.{spark_name(key)} >= {low} AND {T}.{spark_name(key)} <= {high}"
     return on
 
 
 def wins(schema: StructType, load: Load) -> str:
-    """Whether the batch's row `s` replaces the table's `t`. The higher cursor wins; at equal cursors the later read
+    """Whether the batch's row replaces the table's. The higher cursor wins; at equal cursors the later read
     does, if it says anything new: rows that were read again only because they lie above the mark are neither rewritten
     nor counted. So does a row without a cursor value. Above the mark the later read always wins: of two updates the
     last to commit may carry the earlier time."""
@@ -131,8 +134,8 @@ def wins(schema: StructType, load: Load) -> str:
     # The database's collation orders text, Spark's binary order may differ: there the later read simply wins.
     if not load.cursor or load.later_wins or any(_is_text(schema[c].dataType) for c in load.cursor):
         return differs
-    ours, theirs = ", ".join(_ordered(load, "s.")), ", ".join(_ordered(load, "t."))
-    later = f"struct({ours}) <=> struct({theirs}) OR {_ordered(load, 's.')[0]} IS NULL"
+    ours, theirs = ", ".join(_ordered(load, f"{S}.")), ", ".join(_ordered(load, f"{T}."))
+    later = f"struct({ours}) <=> struct({theirs}) OR {_ordered(load, f'{S}.')[0]} IS NULL"
     return f"struct({ours}) > struct({theirs}) OR (({later}) AND ({differs}))"
 
 
@@ -149,7 +152,7 @@ def _differs(schema: StructType, keys: Sequence[str]) -> str:
     compared = [f.name for f in rest if f.dataType.typeName() not in ("map", "variant")]
     if len(compared) < len(rest):
         return "true"  # maps can't be compared: take the later read
-    same = " AND ".join(f"s.{spark_name(n)} <=> t.{spark_name(n)}" for n in compared)
+    same = " AND ".join(f"{S}.{spark_name(n)} <=> {T}.{spark_name(n)}" for n in compared)
     return f"NOT ({same})" if same else "false"
 
 

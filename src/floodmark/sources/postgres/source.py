@@ -206,6 +206,10 @@ class PostgresSource(SqlSource):
         finally:
             db.close()
 
+    @property
+    def _session_of_readers(self) -> str:
+        return f"{SESSION}; {READ_ONLY}; {self._connection.limits}; {MARK_READER}"
+
     def read(self, spark: SparkSession, request: ReadRequest, snapshot: str | None) -> DataFrame:
         columns = self._columns()
         table = self._table_info(columns)
@@ -215,8 +219,7 @@ class PostgresSource(SqlSource):
         address, properties = self._connection.jdbc
         # With a fetch size of 0 the driver would leave the transaction that the snapshot was set in.
         properties |= {"fetchsize": str(self._spec.source.fetch_size), "customSchema": wires.schema}
-        session = f"{SESSION}; {READ_ONLY}; {self._connection.limits}; {MARK_READER}"
-        properties["sessionInitStatement"] = session
+        properties["sessionInitStatement"] = session = self._session_of_readers
         if snapshot is not None:
             properties["sessionInitStatement"] = (
                 "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
