@@ -2,33 +2,56 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from floodmark import __version__
-from floodmark.cli import backfill, demo, plan, run, spark, state, status, validate
 from floodmark.cli.options import Debug
 from floodmark.cli.session import Session
 
 if TYPE_CHECKING:
     from floodmark.registry import Registry
 
-# Plain help and plain errors: they read the same in a terminal and in a log, and cost no import of rich.
-app = typer.Typer(
-    name="floodmark", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
-)
-app.command()(demo.demo)
-app.command()(validate.validate)
-app.command()(plan.plan)
-app.command()(run.run)
-app.command()(backfill.backfill)
-app.command()(status.status)
-app.command()(status.history)
-app.add_typer(state.app, name="state")
-app.add_typer(spark.app, name="spark")
-app.command()(validate.schema)
+COMMANDS = {
+    "demo": "demo:demo",
+    "validate": "validate:validate",
+    "plan": "plan:plan",
+    "run": "run:run",
+    "backfill": "backfill:backfill",
+    "status": "status:status",
+    "history": "status:history",
+    "state": "state:app",
+    "spark": "spark:app",
+    "schema": "validate:schema",
+}
+"""By name, in the order of the help: module and function, or an app of its own."""
+
+
+def app_for(argv: Sequence[str]) -> typer.Typer:
+    """With the command that is asked for, or all of them: each costs its imports and a translation of its options."""
+    # Plain help and plain errors: they read the same in a terminal and in a log, and cost no import of rich.
+    app = typer.Typer(
+        name="floodmark",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(floodmark)
+    asked = next((word for word in argv if not word.startswith("-")), None)
+    for name in [asked] if asked in COMMANDS else COMMANDS:
+        module, _, part = COMMANDS[name].partition(":")
+        command = getattr(import_module(f"floodmark.cli.{module}"), part)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command()(command)
+    return app
 
 
 def _print_version(wanted: bool) -> None:
@@ -37,7 +60,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def floodmark(
     ctx: typer.Context,
     debug: Debug = False,
@@ -59,12 +81,23 @@ def main(argv: list[str] | None = None, registry: Registry | None = None) -> int
 
 
 def invoke(argv: list[str] | None, session: Session) -> int:
+    words = sys.argv[1:] if argv is None else argv
     try:
-        typer.main.get_command(app).main(args=argv, prog_name="floodmark", obj=session)
+        typer.main.get_command(app_for(words)).main(args=words, prog_name="floodmark", obj=session)
     except SystemExit as ending:
         return ending.code if isinstance(ending.code, int) else int(ending.code is not None)
     return 0
 
 
+def entry() -> NoReturn:
+    """A run without Spark has nothing left to tidy up: Python's own way out would take a tenth of its time."""
+    code = main()
+    if "pyspark" in sys.modules:
+        sys.exit(code)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    entry()
