@@ -11,8 +11,8 @@ from tests.warehouse import WarehouseLab
 
 from floodmark.errors import TargetError
 from floodmark.opening import load
+from floodmark.targets.database.staging import Told, stage
 from floodmark.targets.mysql import target as mysql_target
-from floodmark.targets.mysql.staging import Told, stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

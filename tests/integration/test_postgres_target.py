@@ -14,8 +14,9 @@ from tests.warehouse import WarehouseLab
 from floodmark.errors import TargetError
 from floodmark.opening import load
 from floodmark.targets.database.heads import Heads
+from floodmark.targets.database.staging import Told, stage
 from floodmark.targets.postgres import target as postgres_target
-from floodmark.targets.postgres.staging import ATTEMPT, Told, stage
+from floodmark.targets.postgres.staging import ATTEMPT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

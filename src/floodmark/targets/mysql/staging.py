@@ -1,9 +1,5 @@
-"""Rows on their way into a staging table of texts, each task of Spark's over a connection of its own.
-
-By `LOAD DATA LOCAL`, where the server takes it, and in multi-row inserts elsewhere. `LOCAL` turns every error into a
-warning, so nothing is converted here. Rows carry the attempt that brought them: only attempts that Spark counts are
-used.
-"""
+"""A task's rows into MySQL, as texts: by `LOAD DATA LOCAL`, where the server takes it, and in multi-row inserts elsewhere.
+`LOCAL` turns every error into a warning, so nothing is converted here."""
 
 from __future__ import annotations
 
@@ -13,26 +9,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from floodmark.targets.database.staging import OURS, attempt_here, report
 from floodmark.targets.mysql.types import MARK
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql import DataFrame
 
 ATTEMPT = "floodmark_attempt"
-OURS = "floodmark: "
-"""What a user is to be told begins with it, wherever in Spark's trace it stands."""
-REPORT = "attempt bigint, rows bigint"
 REFUSED = (1148, 2068, 3948, 4166)
 """LOAD DATA LOCAL is not allowed, here or there."""
-
-
-@dataclass(frozen=True)
-class Told:
-    """By the attempts that count."""
-
-    attempts: tuple[int, ...]
-    rows: int
 
 
 @dataclass(frozen=True)
@@ -45,12 +30,9 @@ class Put:
     columns: int
 
     def __call__(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterable[pyarrow.RecordBatch]:
-        import pyarrow
         import pymysql
-        from pyspark import TaskContext
 
-        task = TaskContext.get()
-        attempt = 0 if task is None else int(task.taskAttemptId())
+        attempt = attempt_here()
         rows = 0
         try:
             db = pymysql.connect(**self.keywords, init_command=self.session, local_infile=True)
@@ -60,7 +42,7 @@ class Put:
                     rows += batch.num_rows
         except pymysql.Error as error:
             raise RuntimeError(OURS + str(error.args[-1] if error.args else error)) from None
-        yield pyarrow.RecordBatch.from_pydict({"attempt": [attempt], "rows": [rows]})
+        yield report(attempt, rows)
 
     def _put(self, cursor: Any, batch: pyarrow.RecordBatch, attempt: int) -> None:
         import pymysql
@@ -88,9 +70,3 @@ class Put:
         values = ", ".join(["substr(%s, 2)"] * self.columns)
         rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
         cursor.executemany(f"INSERT INTO {self.table} VALUES ({values}, {attempt})", list(rows))
-
-
-def stage(batch: DataFrame, put: Put) -> Told:
-    """A batch of texts. One row for each task comes back."""
-    told = batch.mapInArrow(put, REPORT).collect()
-    return Told(tuple(row.attempt for row in told), sum(row.rows for row in told))

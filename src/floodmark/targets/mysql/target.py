@@ -18,8 +18,9 @@ from floodmark.connections.names import quote, split_name
 from floodmark.errors import ConfigError, SourceError, TargetError
 from floodmark.model.spec import PipelineSpec
 from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
+from floodmark.targets.database.staging import stage
 from floodmark.targets.database.target import DatabaseTarget
-from floodmark.targets.mysql.staging import ATTEMPT, Put, stage
+from floodmark.targets.mysql.staging import ATTEMPT, Put
 from floodmark.targets.mysql.types import as_text, from_text, spark_type, sql_type
 
 if TYPE_CHECKING:

@@ -1,8 +1,4 @@
-"""Rows on their way into a staging table, each task of Spark's over a connection of its own, by `COPY`.
-
-A task that is tried again after its own commit leaves its rows behind twice. So rows carry the attempt that brought
-them, and each attempt that Spark counts says how many there were: only those are promoted.
-"""
+"""A task's rows into Postgres, by `COPY`."""
 
 from __future__ import annotations
 
@@ -11,23 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from floodmark.targets.database.staging import OURS, attempt_here, report
+
 if TYPE_CHECKING:
     import psycopg
     import pyarrow
-    from pyspark.sql import DataFrame
 
 ATTEMPT = "_floodmark_attempt"
-OURS = "floodmark: "
-"""What a user is to be told begins with it, wherever in Spark's trace it stands."""
-REPORT = "attempt bigint, rows bigint"
-
-
-@dataclass(frozen=True)
-class Told:
-    """By the attempts that count."""
-
-    attempts: tuple[int, ...]
-    rows: int
 
 
 @dataclass(frozen=True)
@@ -41,10 +27,8 @@ class Copy:
         import psycopg
         import pyarrow
         from pyarrow import csv
-        from pyspark import TaskContext
 
-        task = TaskContext.get()
-        attempt = 0 if task is None else int(task.taskAttemptId())
+        attempt = attempt_here()
         unnamed = csv.WriteOptions(include_header=False)
         rows = 0
         try:
@@ -59,13 +43,7 @@ class Copy:
                         rows += batch.num_rows
         except psycopg.Error as error:
             raise RuntimeError(OURS + _told(error)) from None
-        yield pyarrow.RecordBatch.from_pydict({"attempt": [attempt], "rows": [rows]})
-
-
-def stage(batch: DataFrame, copy: Copy) -> Told:
-    """A batch of texts. One row for each task comes back."""
-    told = batch.mapInArrow(copy, REPORT).collect()
-    return Told(tuple(row.attempt for row in told), sum(row.rows for row in told))
+        yield report(attempt, rows)
 
 
 def _told(error: psycopg.Error) -> str:

@@ -16,8 +16,9 @@ from floodmark.connections.postgres import PostgresConnection, driver, may_pass
 from floodmark.errors import ConfigError, SourceError, TargetError
 from floodmark.model.spec import PipelineSpec
 from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
+from floodmark.targets.database.staging import stage
 from floodmark.targets.database.target import DatabaseTarget
-from floodmark.targets.postgres.staging import ATTEMPT, Copy, stage
+from floodmark.targets.postgres.staging import ATTEMPT, Copy
 from floodmark.targets.postgres.types import as_text, spark_type, sql_type
 
 if TYPE_CHECKING:
