@@ -156,6 +156,24 @@ def test_a_table_with_types_of_its_own_takes_what_fits(lab: WarehouseLab) -> Non
     assert len(lab.target_rows()) == 3
 
 
+def test_a_full_refresh_follows_the_columns_and_says_where_it_can_not(lab: WarehouseLab) -> None:
+    frozen = "{connection: lake, table: copies, mode: upsert, keys: [id], schema_changes: freeze}"
+    lab.fill(3)
+    ok(lab.project(target=frozen).run("orders"))
+    more = {"target": frozen, "transform": '{sql: "select *, 1 as n from source"}'}
+    lab.fill(1, at="2026-01-03 10:00:00", start=4)
+    assert "n is new" in lab.project(**more).run("orders").errors[0]
+    assert ok(lab.project(**more).run("orders", full_refresh=True)).rows.inserted == 4
+    assert lab.ask("SELECT count(n) FROM copies") == [(4,)]
+    other = {"target": frozen, "transform": '{sql: "select *, array(1) as n from source"}'}
+    result = lab.project(**other).run("orders", full_refresh=True)
+    assert "n was int and is" in result.errors[0]
+    assert "drop the table copies" in str(getattr(result.failure, "hint", ""))
+    lab.ask("DROP TABLE copies")
+    ok(lab.project(**other).run("orders", full_refresh=True))
+    assert lab.ask("SELECT n FROM copies LIMIT 1") == [([1],)]
+
+
 def test_a_type_that_postgres_lacks_is_refused_by_name(lab: WarehouseLab) -> None:
     lab.fill(1)
     result = lab.project(transform='{sql: "select *, interval 3 days as span from source"}').run("orders")

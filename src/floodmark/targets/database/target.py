@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from floodmark.connections.names import quote
+from floodmark.errors import TargetError
 from floodmark.model.names import spark_name
 from floodmark.model.outcome import Landed, Load, TargetState
 from floodmark.model.spec import PipelineSpec
@@ -87,7 +88,7 @@ class DatabaseTarget(ABC):
     def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:
         with self._connected() as db:
             self._heads.create(db)
-            fitted = self._prepared(db, batch)
+            fitted = self._prepared(db, batch, full=load.intent.full)
             schema = fitted.batch.schema
             with self._staged(spark, db, fitted.batch) as staged, db.transaction():
                 number = self._table_id(db, self._name)
@@ -100,14 +101,14 @@ class DatabaseTarget(ABC):
 
     # -- the table ------------------------------------------------------------------------------------------------
 
-    def _prepared(self, db: Session, batch: DataFrame) -> Fit:
+    def _prepared(self, db: Session, batch: DataFrame, *, full: bool) -> Fit:
         """The table, there and wide enough for the batch."""
         nested = {f.name for f in batch.schema.fields if f.dataType.typeName() in NESTED}
         if self._table_id(db, self._name) is None:
             self._create(db, batch.schema)
             return Fit(_flat(batch))
         rows = _flat(batch)
-        wanted = fit(self._columns(db, rows.schema), rows, self._spec)
+        wanted = self._fitted(self._columns(db, rows.schema), rows, full=full)
         changes = [f"RENAME COLUMN {quote(old)} TO {quote(new)}" for old, new in wanted.renamed]
         changes += [self._widening(name, self._sql_type(kind, name)) for name, kind in wanted.widened]
         for field in wanted.added:
@@ -117,6 +118,18 @@ class DatabaseTarget(ABC):
             for change in changes:
                 db.run(f"ALTER TABLE {self._table} {change}")
         return wanted
+
+    def _fitted(self, table: StructType, rows: DataFrame, *, full: bool) -> Fit:
+        """A load that replaces every row may change the columns, whatever the policy; but readers, and who has rights on
+        it, keep their table."""
+        if not full:
+            return fit(table, rows, self._spec)
+        target = self._spec.target.model_copy(update={"schema_changes": "evolve"})
+        try:
+            return fit(table, rows, self._spec.model_copy(update={"target": target}))
+        except TargetError as error:
+            hint = f"drop the table {self._name} and run `--full-refresh` again: it is made anew"
+            raise TargetError(error.message, table=error.table, declared_at=error.declared_at, hint=hint) from error
 
     def _widening(self, column: str, kind: str) -> str:
         return f"ALTER COLUMN {quote(column)} TYPE {kind}"

@@ -1,5 +1,5 @@
-"""A task's rows into MySQL, as texts: by `LOAD DATA LOCAL`, where the server takes it, and in multi-row inserts elsewhere.
-`LOCAL` turns every error into a warning, so nothing is converted here."""
+"""A task's rows into MySQL, as texts: by `LOAD DATA LOCAL`, where the server takes it, and in multi-row inserts
+elsewhere. `LOCAL` turns every error into a warning, so nothing is converted here."""
 
 from __future__ import annotations
 
