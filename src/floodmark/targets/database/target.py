@@ -120,8 +120,8 @@ class DatabaseTarget(ABC):
         return wanted
 
     def _fitted(self, table: StructType, rows: DataFrame, *, full: bool) -> Fit:
-        """A load that replaces every row may change the columns, whatever the policy; but readers, and who has rights on
-        it, keep their table."""
+        """A load that replaces every row may change the columns, whatever the policy; but readers, and whoever has
+        rights on it, keep their table."""
         if not full:
             return fit(table, rows, self._spec)
         target = self._spec.target.model_copy(update={"schema_changes": "evolve"})
