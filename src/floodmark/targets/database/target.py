@@ -16,14 +16,12 @@ from floodmark.model.spec import PipelineSpec
 from floodmark.targets.database.heads import TABLE, Heads
 from floodmark.targets.database.promote import Promotion
 from floodmark.targets.database.session import Dialect, Session, Staged
+from floodmark.targets.database.types import NESTED
 from floodmark.targets.schema import Fit, fit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
-
-NESTED = ("array", "map", "struct", "variant")
-"""Kept as JSON."""
 
 
 class DatabaseTarget(ABC):

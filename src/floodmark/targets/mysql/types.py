@@ -6,9 +6,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from floodmark.errors import TargetError
 from floodmark.model.names import spark_name
-from floodmark.targets.database.target import NESTED
+from floodmark.targets.database.types import NESTED, no_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,12 +43,7 @@ def sql_type(kind: DataType, column: str, table: str, *, is_key: bool) -> str:
     if name in NESTED:
         return "json"
     if name not in PLAIN:
-        raise TargetError(
-            f'column "{column}" is {kind.simpleString()}, which MySQL has no type for',
-            table=table,
-            column=column,
-            hint=f"cast it: `columns: {{{column}: {{cast: string}}}}`",
-        )
+        raise no_type("MySQL", kind, column, table)
     return KEYS.get(PLAIN[name], PLAIN[name]) if is_key else PLAIN[name]
 
 

@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from floodmark.errors import TargetError
 from floodmark.model.names import spark_name
-from floodmark.targets.database.target import NESTED
+from floodmark.targets.database.types import NESTED, no_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,12 +40,7 @@ def sql_type(kind: DataType, column: str, table: str) -> str:
     if name in NESTED:
         return "jsonb"
     if name not in PLAIN:
-        raise TargetError(
-            f'column "{column}" is {kind.simpleString()}, which Postgres has no type for',
-            table=table,
-            column=column,
-            hint=f"cast it: `columns: {{{column}: {{cast: string}}}}`",
-        )
+        raise no_type("Postgres", kind, column, table)
     return PLAIN[name]
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from floodmark.errors import TargetError
 from floodmark.model.names import spark_name
-from floodmark.targets.database.target import NESTED
+from floodmark.targets.database.types import NESTED, no_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -40,12 +39,7 @@ def sql_type(kind: DataType, column: str, table: str) -> str:
     if name in NESTED:
         return "JSON_TEXT"
     if name not in DECLARED:
-        raise TargetError(
-            f'column "{column}" is {kind.simpleString()}, which SQLite has no type for',
-            table=table,
-            column=column,
-            hint=f"cast it: `columns: {{{column}: {{cast: string}}}}`",
-        )
+        raise no_type("SQLite", kind, column, table)
     return DECLARED[name]
 
 
