@@ -45,9 +45,10 @@ test: setup-tests ## Check, then run all tests; ARGS="-k name" picks some
 soak: setup-tests ## Load for a long time under writers and crashes, and prove that nothing is lost
 	$(BIN)/python benchmarks/soak.py $(ARGS)
 
-bench: setup-tests ## Measure the first load, a small merge, what a commit costs on each store, quiet runs
+bench: setup-tests ## Measure first loads, small merges, bulk loads, what a commit costs on each store, quiet runs
 	$(BIN)/python benchmarks/first_load.py $(ARGS)
 	$(BIN)/python benchmarks/merge.py
+	$(BIN)/python benchmarks/bulk.py
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/quiet.py
 
