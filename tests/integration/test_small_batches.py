@@ -39,6 +39,19 @@ def test_rows_are_replaced_by_key_and_leave_one_file(sqlite_lab: Lab) -> None:
     sqlite_lab.assert_equal()
 
 
+@pytest.mark.parametrize("layout", ["deletion_vectors: false", "partition_by: [val]", "cluster_by: [id]"])
+def test_rows_are_replaced_in_any_layout_and_counted(sqlite_lab: Lab, layout: str) -> None:
+    target = f"{{connection: lake, table: orders, mode: upsert, keys: [id], {layout}}}"
+    sqlite_lab.insert(*((i, f"v{i % 3}", f"2026-01-01 10:{i:02}:00") for i in range(1, 41)))
+    ok(sqlite_lab.project(target=target).run("orders"))
+    sqlite_lab.execute("UPDATE orders SET val = 'v9', updated_at = '2026-01-02 10:00:00' WHERE id IN (3, 4, 30)")
+    sqlite_lab.fill(2, at="2026-01-02 11:00:00", start=41)
+    result = ok(sqlite_lab.project(target=target).run("orders"))
+    assert (result.rows.inserted, result.rows.updated, result.rows.deleted) == (2, 3, 0)
+    assert last_commit(sqlite_lab)["operation"] == "WRITE"
+    sqlite_lab.assert_equal()
+
+
 def test_a_batch_of_rows_that_are_there_already_writes_no_file(sqlite_lab: Lab) -> None:
     """The mark was set back by hand: all is read again, nothing is new."""
     sqlite_lab.insert(*((i, f"v{i}", f"2026-01-01 10:{i:02}:00") for i in range(1, 11)))
