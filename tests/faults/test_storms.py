@@ -25,8 +25,7 @@ def store() -> Iterator[PostgresServer]:
 def test_runs_mend_what_a_storm_of_crashes_left(race_lab: RaceLab, store: PostgresServer) -> None:
     race_lab.state = store.create_database()
     seed = random.SystemRandom().randrange(1_000_000)
-    rounds = 3 if race_lab.kind == "postgres" else 2
-    survived = Storm(race_lab, store, CURSOR[race_lab.kind], "append", seed, rounds=rounds).run()
+    survived = Storm(race_lab, store, CURSOR[race_lab.kind], "append", seed, rounds=2).run()
     print(survived)
     assert survived.difference.none, f"seed {seed}: {survived}"
     assert survived.kills > 0

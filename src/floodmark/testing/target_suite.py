@@ -250,7 +250,9 @@ class TargetContract:
         first = orders.load([(1, "a", 1)])
         world.drop("orders")
         assert not orders.target.inspect().exists
+        assert orders.target.find("b1") is None
         assert orders.load([(1, "a", 1)]).table_id != first.table_id
+        assert [landed.head.batch for landed in orders.target.inspect(deep=True).landed] == ["b2"]
 
     def test_counts_that_nobody_asked_for_twice(self, begin: Callable[[PipelineSpec], Loading]) -> None:
         orders = begin(a_spec("upsert"))

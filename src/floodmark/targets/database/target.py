@@ -72,16 +72,19 @@ class DatabaseTarget(ABC):
         with self._connected() as db:
             number = self._table_id(db, self._name)
             self._check_writable(db)
+            kept = self._heads.landed(db, deep=deep) if self._table_id(db, TABLE) else ()
+            top = kept[0].head.ordinal if kept else 0
             if number is None:
-                return TargetState(exists=False)
-            landed = self._heads.landed(db, deep=deep) if self._table_id(db, TABLE) else ()
+                return TargetState(exists=False, top_ordinal=top)
+            # Heads outlive the table that they were for; what another one of its name held is not in this one.
+            landed = tuple(one for one in kept if one.table_id == number)
             ((has_rows,),) = db.ask(f"SELECT EXISTS (SELECT 1 FROM {self._table})")
-            top = landed[0].head.ordinal if landed else 0
             return TargetState(True, number, top, landed, top, has_rows=bool(has_rows))
 
     def find(self, batch_id: str) -> Landed | None:
         with self._connected() as db:
-            return self._heads.find(db, batch_id) if self._table_id(db, TABLE) else None
+            found = self._heads.find(db, batch_id) if self._table_id(db, TABLE) else None
+            return found if found is not None and found.table_id == self._table_id(db, self._name) else None
 
     def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:
         with self._connected() as db:
