@@ -29,7 +29,7 @@ class Promotion:
     staged: Staged
     schema: StructType
     load: Load
-    unordered: tuple[str, ...] = ("string", "varchar", "char")
+    unordered: tuple[str, ...]
 
     def run(self, db: Session) -> Rows:
         self._check_count(db)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from floodmark.connections.names import quote
@@ -16,7 +15,7 @@ from floodmark.model.spec import PipelineSpec
 from floodmark.targets.database.heads import TABLE, Heads
 from floodmark.targets.database.promote import Promotion
 from floodmark.targets.database.session import Dialect, Session, Staged
-from floodmark.targets.database.types import NESTED
+from floodmark.targets.database.types import NESTED, Types
 from floodmark.targets.schema import Fit, fit
 
 if TYPE_CHECKING:
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 
 class DatabaseTarget(ABC):
     dialect: ClassVar[Dialect]
-    json: ClassVar[str]
-    """The type of a column that holds it."""
+    types: ClassVar[Types]
     unordered: ClassVar[tuple[str, ...]] = ("string", "varchar", "char")
     """Types of Spark's whose values this database orders otherwise."""
 
@@ -57,14 +55,11 @@ class DatabaseTarget(ABC):
         """Names and types of the table's columns."""
 
     @abstractmethod
-    def _sql_type(self, kind: DataType, column: str) -> str: ...
-
-    @abstractmethod
     def _spark_type(self, declared: str) -> DataType | None:
         """What a column of this type holds. None for a type that only the database has: it judges the value itself."""
 
     @abstractmethod
-    def _staged(self, spark: SparkSession, db: Session, batch: DataFrame) -> AbstractContextManager[Staged]: ...
+    def _staged(self, db: Session, batch: DataFrame) -> AbstractContextManager[Staged]: ...
 
     # -- the port -------------------------------------------------------------------------------------------------
 
@@ -86,19 +81,18 @@ class DatabaseTarget(ABC):
             found = self._heads.find(db, batch_id) if self._table_id(db, TABLE) else None
             return found if found is not None and found.table_id == self._table_id(db, self._name) else None
 
-    def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:
+    def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:  # noqa: ARG002 - the batch has it
         with self._connected() as db:
             self._heads.create(db)
             fitted = self._prepared(db, batch, full=load.intent.full)
             schema = fitted.batch.schema
-            with self._staged(spark, db, fitted.batch) as staged, db.transaction():
+            with self._staged(db, fitted.batch) as staged, db.transaction():
                 number = self._table_id(db, self._name)
                 if number is None or not self._heads.take(db, load.head, number):
                     return None
                 rows = Promotion(self.dialect, self._table, staged, schema, load, self.unordered).run(db)
                 self._heads.count(db, load.head.ordinal, rows)
-            landed = self._heads.find(db, load.intent.batch)
-        return None if landed is None else replace(landed, notices=fitted.notices)
+        return Landed(load.head, load.head.ordinal, number, rows, fitted.notices)
 
     # -- the table ------------------------------------------------------------------------------------------------
 
@@ -113,7 +107,7 @@ class DatabaseTarget(ABC):
         changes = [f"RENAME COLUMN {quote(old)} TO {quote(new)}" for old, new in wanted.renamed]
         changes += [self._widening(name, self._sql_type(kind, name)) for name, kind in wanted.widened]
         for field in wanted.added:
-            kind = self.json if field.name in nested else self._sql_type(field.dataType, field.name)
+            kind = self.types.json if field.name in nested else self._sql_type(field.dataType, field.name)
             changes.append(f"ADD COLUMN {quote(field.name)} {kind}")
         with db.transaction():
             for change in changes:
@@ -131,6 +125,9 @@ class DatabaseTarget(ABC):
         except TargetError as error:
             hint = f"drop the table {self._name} and run `--full-refresh` again: it is made anew"
             raise TargetError(error.message, table=error.table, declared_at=error.declared_at, hint=hint) from error
+
+    def _sql_type(self, kind: DataType, column: str) -> str:
+        return self.types.of(kind, column, self._name)
 
     def _widening(self, column: str, kind: str) -> str:
         return f"ALTER COLUMN {quote(column)} TYPE {kind}"

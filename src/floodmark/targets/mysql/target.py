@@ -21,11 +21,11 @@ from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
 from floodmark.targets.database.staging import stage
 from floodmark.targets.database.target import DatabaseTarget
 from floodmark.targets.mysql.staging import ATTEMPT, Put
-from floodmark.targets.mysql.types import as_text, from_text, spark_type, sql_type
+from floodmark.targets.mysql.types import KEYS, TYPES, as_text, from_text, spark_type
 
 if TYPE_CHECKING:
     import pymysql
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
 TABLES = "information_schema.tables"
@@ -66,7 +66,7 @@ class MysqlTarget(DatabaseTarget):
         long_text="longtext",
         table_options=OPTIONS,
     )
-    json = "json"
+    types = TYPES
 
     def __init__(self, connection: MysqlConnection, spec: PipelineSpec, root: Path) -> None:  # noqa: ARG002
         self._connection = connection
@@ -86,7 +86,7 @@ class MysqlTarget(DatabaseTarget):
         return f"mysql:{self._connection.where}/{self._database}.{self._name}"
 
     @contextmanager
-    def _staged(self, spark: SparkSession, db: Session, batch: DataFrame) -> Iterator[Staged]:  # noqa: ARG002 - the batch's
+    def _staged(self, db: Session, batch: DataFrame) -> Iterator[Staged]:
         """Only what attempts brought that Spark counts."""
         self._remove_leftovers(db)
         own = self._stages + token_hex(4)
@@ -138,7 +138,8 @@ class MysqlTarget(DatabaseTarget):
         return [(str(name), str(kind)) for name, kind in found]
 
     def _sql_type(self, kind: DataType, column: str) -> str:
-        return sql_type(kind, column, self._name, is_key=column in self._spec.target.keys)
+        name = super()._sql_type(kind, column)
+        return KEYS.get(name, name) if column in self._spec.target.keys else name
 
     def _spark_type(self, declared: str) -> DataType | None:
         return spark_type(declared)

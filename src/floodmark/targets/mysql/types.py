@@ -7,44 +7,38 @@ import re
 from typing import TYPE_CHECKING
 
 from floodmark.model.names import spark_name
-from floodmark.targets.database.types import NESTED, no_type
+from floodmark.targets.database.types import Types
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructField
 
-PLAIN = {
-    "byte": "tinyint",
-    "short": "smallint",
-    "integer": "int",
-    "long": "bigint",
-    "float": "float",
-    "double": "double",
-    "boolean": "tinyint(1)",
-    "string": "longtext",
-    "varchar": "longtext",
-    "char": "longtext",
-    "binary": "longblob",
-    "date": "date",
-    "timestamp": "datetime(6)",
-    "timestamp_ntz": "datetime(6)",
-}
+TYPES = Types(
+    database="MySQL",
+    decimal="decimal",
+    json="json",
+    plain={
+        "byte": "tinyint",
+        "short": "smallint",
+        "integer": "int",
+        "long": "bigint",
+        "float": "float",
+        "double": "double",
+        "boolean": "tinyint(1)",
+        "string": "longtext",
+        "varchar": "longtext",
+        "char": "longtext",
+        "binary": "longblob",
+        "date": "date",
+        "timestamp": "datetime(6)",
+        "timestamp_ntz": "datetime(6)",
+    },
+)
 KEYS = {"longtext": "varchar(255)", "longblob": "varbinary(255)"}
 """What an index can hold."""
 WIDTH = re.compile(r"^(tinyint|smallint|int|bigint)\(\d+\)")
 """MariaDB shows how wide a number would be printed."""
 MARK = "v"
-
-
-def sql_type(kind: DataType, column: str, table: str, *, is_key: bool) -> str:
-    name = kind.typeName()
-    if name == "decimal":
-        return kind.simpleString()
-    if name in NESTED:
-        return "json"
-    if name not in PLAIN:
-        raise no_type("MySQL", kind, column, table)
-    return KEYS.get(PLAIN[name], PLAIN[name]) if is_key else PLAIN[name]
 
 
 def spark_type(declared: str) -> DataType | None:

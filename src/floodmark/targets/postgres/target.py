@@ -19,11 +19,11 @@ from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
 from floodmark.targets.database.staging import stage
 from floodmark.targets.database.target import DatabaseTarget
 from floodmark.targets.postgres.staging import ATTEMPT, Copy
-from floodmark.targets.postgres.types import as_text, spark_type, sql_type
+from floodmark.targets.postgres.types import TYPES, as_text, spark_type
 
 if TYPE_CHECKING:
     import psycopg
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
 _COLUMNS = f"""
@@ -54,7 +54,7 @@ class PostgresSession:
 
 class PostgresTarget(DatabaseTarget):
     dialect = Dialect(distinct="{} IS DISTINCT FROM {}")
-    json = "jsonb"
+    types = TYPES
 
     def __init__(self, connection: PostgresConnection, spec: PipelineSpec, root: Path) -> None:  # noqa: ARG002
         self._connection = connection
@@ -74,7 +74,7 @@ class PostgresTarget(DatabaseTarget):
         return f"postgres:{self._connection.where}/{self._schema}.{self._name}"
 
     @contextmanager
-    def _staged(self, spark: SparkSession, db: Session, batch: DataFrame) -> Iterator[Staged]:  # noqa: ARG002 - the batch's
+    def _staged(self, db: Session, batch: DataFrame) -> Iterator[Staged]:
         """Only what attempts brought that Spark counts."""
         self._remove_leftovers(db)
         name = f"{self._prefix}{quote(self._stages + token_hex(4))}"
@@ -104,9 +104,6 @@ class PostgresTarget(DatabaseTarget):
 
     def _declared(self, db: Session) -> list[tuple[str, str]]:
         return [(str(name), str(kind)) for name, kind in db.ask(_COLUMNS, (self._table,))]
-
-    def _sql_type(self, kind: DataType, column: str) -> str:
-        return sql_type(kind, column, self._name)
 
     def _spark_type(self, declared: str) -> DataType | None:
         return spark_type(declared)

@@ -7,41 +7,35 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from floodmark.model.names import spark_name
-from floodmark.targets.database.types import NESTED, no_type
+from floodmark.targets.database.types import Types
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-PLAIN = {
-    "byte": "smallint",
-    "short": "smallint",
-    "integer": "integer",
-    "long": "bigint",
-    "float": "real",
-    "double": "double precision",
-    "boolean": "boolean",
-    "string": "text",
-    "varchar": "text",
-    "char": "text",
-    "binary": "bytea",
-    "date": "date",
-    "timestamp": "timestamp with time zone",
-    "timestamp_ntz": "timestamp without time zone",
-}
+TYPES = Types(
+    database="Postgres",
+    decimal="numeric",
+    json="jsonb",
+    plain={
+        "byte": "smallint",
+        "short": "smallint",
+        "integer": "integer",
+        "long": "bigint",
+        "float": "real",
+        "double": "double precision",
+        "boolean": "boolean",
+        "string": "text",
+        "varchar": "text",
+        "char": "text",
+        "binary": "bytea",
+        "date": "date",
+        "timestamp": "timestamp with time zone",
+        "timestamp_ntz": "timestamp without time zone",
+    },
+)
 MOST_DIGITS = 38
 """Of a decimal in Spark."""
-
-
-def sql_type(kind: DataType, column: str, table: str) -> str:
-    name = kind.typeName()
-    if name == "decimal":
-        return kind.simpleString().replace("decimal", "numeric")
-    if name in NESTED:
-        return "jsonb"
-    if name not in PLAIN:
-        raise no_type("Postgres", kind, column, table)
-    return PLAIN[name]
 
 
 def spark_type(name: str) -> DataType | None:

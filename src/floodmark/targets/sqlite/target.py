@@ -22,10 +22,10 @@ from floodmark.model.spec import PipelineSpec
 from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
 from floodmark.targets.database.target import DatabaseTarget
 from floodmark.targets.sqlite.staging import parquet, rows_of
-from floodmark.targets.sqlite.types import as_kept, spark_type, sql_type
+from floodmark.targets.sqlite.types import TYPES, as_kept, spark_type
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
 OLDEST = (3, 33, 0)
@@ -61,7 +61,7 @@ class SqliteSession:
 
 class SqliteTarget(DatabaseTarget):
     dialect = Dialect(distinct="{} IS NOT {}")
-    json = "JSON_TEXT"
+    types = TYPES
     unordered = (*DatabaseTarget.unordered, "decimal")  # kept as text
 
     def __init__(self, connection: SqliteConnection, spec: PipelineSpec, root: Path) -> None:
@@ -87,7 +87,7 @@ class SqliteTarget(DatabaseTarget):
         return super().find(batch_id) if self._path.exists() else None
 
     @contextmanager
-    def _staged(self, spark: SparkSession, db: Session, batch: DataFrame) -> Iterator[Staged]:  # noqa: ARG002 - the batch's
+    def _staged(self, db: Session, batch: DataFrame) -> Iterator[Staged]:
         assert isinstance(db, SqliteSession)  # noqa: S101 - our own
         names = batch.schema.names
         rows = 0
@@ -115,9 +115,6 @@ class SqliteTarget(DatabaseTarget):
 
     def _declared(self, db: Session) -> list[tuple[str, str]]:
         return [(str(row[1]), str(row[2])) for row in db.ask(f"PRAGMA table_info({self._table})")]
-
-    def _sql_type(self, kind: DataType, column: str) -> str:
-        return sql_type(kind, column, self._name)
 
     def _spark_type(self, declared: str) -> DataType | None:
         return spark_type(declared)

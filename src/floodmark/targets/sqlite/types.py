@@ -6,41 +6,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from floodmark.model.names import spark_name
-from floodmark.targets.database.types import NESTED, no_type
+from floodmark.targets.database.types import Types
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructField
 
-DECLARED = {
-    "byte": "INTEGER",
-    "short": "INTEGER",
-    "integer": "INTEGER",
-    "long": "INTEGER",
-    "float": "REAL",
-    "double": "REAL",
-    "boolean": "BOOLEAN",
-    "string": "TEXT",
-    "varchar": "TEXT",
-    "char": "TEXT",
-    "binary": "BLOB",
-    "date": "DATE",
-    "timestamp": "DATETIME",
-    "timestamp_ntz": "DATETIME",
-}
+TYPES = Types(
+    database="SQLite",
+    decimal="DECIMAL_TEXT",  # a number would be rounded to a double
+    json="JSON_TEXT",
+    plain={
+        "byte": "INTEGER",
+        "short": "INTEGER",
+        "integer": "INTEGER",
+        "long": "INTEGER",
+        "float": "REAL",
+        "double": "REAL",
+        "boolean": "BOOLEAN",
+        "string": "TEXT",
+        "varchar": "TEXT",
+        "char": "TEXT",
+        "binary": "BLOB",
+        "date": "DATE",
+        "timestamp": "DATETIME",
+        "timestamp_ntz": "DATETIME",
+    },
+)
 MOMENT = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 """In UTC: as text it sorts like the moments themselves."""
-
-
-def sql_type(kind: DataType, column: str, table: str) -> str:
-    name = kind.typeName()
-    if name == "decimal":
-        return kind.simpleString().replace("decimal", "DECIMAL_TEXT")  # a number would be rounded to a double
-    if name in NESTED:
-        return "JSON_TEXT"
-    if name not in DECLARED:
-        raise no_type("SQLite", kind, column, table)
-    return DECLARED[name]
 
 
 def spark_type(declared: str) -> DataType | None:
