@@ -25,10 +25,10 @@ from floodmark.model.spec import (
     SequenceSpec,
     SourceSpec,
     SparkSpec,
-    TargetSpec,
     TimestampSpec,
     TransformSpec,
 )
+from floodmark.model.target import HistorySpec, TargetSpec
 from floodmark.registry import Registry
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
@@ -44,6 +44,7 @@ def page() -> str:
         ("change, by: sequence", SequenceSpec),
         ("change, by: none", FullSpec),
         ("target", TargetSpec),
+        ("target.history", HistorySpec),
         ("columns.NAME", ColumnRule),
         ("columns.NAME.mask", MaskSpec),
         ("transform", TransformSpec),

@@ -21,7 +21,8 @@ from floodmark.changes.timestamp import TimestampChange
 from floodmark.loader import Surroundings
 from floodmark.model.ledger import PipelineState
 from floodmark.model.position import Position
-from floodmark.model.spec import PipelineSpec, RetrySpec, SequenceSpec, SourceSpec, TargetSpec, TimestampSpec
+from floodmark.model.spec import PipelineSpec, RetrySpec, SequenceSpec, SourceSpec, TimestampSpec
+from floodmark.model.target import TargetSpec
 from floodmark.model.window import KEPT_BACKFILLS, KEPT_WINDOWS, MAIN
 from floodmark.ports import ChangeStrategy, StateStore
 from floodmark.preflight import Preflight

@@ -89,7 +89,7 @@ class Backfill:
 
     @property
     def _appends(self) -> bool:
-        return self._spec.target.mode == "append"
+        return self._spec.target.appends
 
     def _described(self) -> tuple[TableInfo, Cursor]:
         table, cursor = self._preflight.describe()

@@ -75,7 +75,7 @@ class Committer:
         target = self.spec.target
         fallback = None if cursor is None or cursor.fallback is None else cursor.fallback.name
         # Rows without a cursor value are read again each time they are counted; all others are versions of their own.
-        only_new = target.mode == "append" and intent.nulls
+        only_new = target.appends and intent.nulls
         head = self._head(state, intent, epoch)
         # Not while a reset reads old stretches again: there an older row must not overwrite a newer one.
         later_wins = intent.lane == MAIN and state.reached is None

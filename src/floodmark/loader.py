@@ -69,7 +69,7 @@ class Loader:
         """The load that was begun and did not land. Append does the same window again under the same batch id and
         ordinal: whoever else still tries it, one of them lands. Other modes read from the mark anyway, under the same
         ordinal too, since it was not used up; and a backfill is for its user to repeat."""
-        if self.spec.target.mode != "append" or intent.lane != MAIN:
+        if not self.spec.target.appends or intent.lane != MAIN:
             return state.but(intent=None)
         self.tally.notice("the last load did not land: its window is loaded now")
         if intent.ordinal < self.ordinal:
@@ -144,7 +144,7 @@ class Loader:
     def work(self, state: PipelineState, rows: int | None = None) -> Work:
         """Of the whole run, where it is planned. A merge goes over the table as well."""
         planned = rows if self.tally.plan is None else self.tally.plan.rows
-        return Work(planned, state.rows_total if self.spec.target.mode == "upsert" else 0)
+        return Work(planned, state.rows_total if self.spec.target.matches_keys else 0)
 
     def _spark(self, work: Work) -> SparkSession:
         """Started when the first slice needs it, one for the run."""

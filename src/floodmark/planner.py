@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from math import ceil
 
 from floodmark.model.ledger import PipelineState, furthest, holds_whole_table
@@ -33,7 +34,7 @@ def plan_whole_table(spec: PipelineSpec, state: PipelineState, *, full_refresh: 
 
 def plan_run(spec: PipelineSpec, state: PipelineState, look: Look, *, full_refresh: bool = False) -> RunPlan:
     """Idempotent modes load all that is visible, so freshness never waits; append loads only what is settled."""
-    append = spec.target.mode == "append"
+    append = spec.target.appends
     rows = look.rows_settled if append else look.rows
     # A refresh took all that was visible while nothing was settled: only the whole of it can be replaced.
     unsettled = append and rows > 0 and holds_whole_table(state) and not full_refresh
@@ -60,7 +61,7 @@ def plan_run(spec: PipelineSpec, state: PipelineState, look: Look, *, full_refre
 
 def plan_backfill(spec: PipelineSpec, after: Position | None, until: Position, rows: int) -> RunPlan:
     """A range below the mark, whatever it held. In append it is one commit, also where the source has no row left."""
-    append = spec.target.mode == "append"
+    append = spec.target.appends
     return RunPlan(
         pipeline=spec.name,
         after=after,
@@ -85,6 +86,11 @@ def _furthest(look: Look) -> Position | None:
 def slices(plan: RunPlan, spec: PipelineSpec, state: PipelineState, cut: Cut) -> Iterator[Slice]:
     """Cut lazily, each from the position that the last one reached, so that a first load never plans rows that are
     gone when it gets there. Below the bound the mark follows; above it rows are only loaded ahead."""
+    for piece in _cut_apart(plan, spec, state, cut):
+        yield piece if piece.full or spec.target.mode != "replace_range" else replace(piece, replaces=True)
+
+
+def _cut_apart(plan: RunPlan, spec: PipelineSpec, state: PipelineState, cut: Cut) -> Iterator[Slice]:
     size, rows = spec.batch_rows, plan.rows or 0
     if plan.full or plan.until is None or rows <= size:
         repeat = not plan.full and _is_repeat(spec, state, plan.after)
@@ -123,7 +129,7 @@ def _looked_back(spec: PipelineSpec, state: PipelineState, plan: RunPlan) -> Pos
 
 
 def _looks_back(spec: PipelineSpec) -> bool:
-    return spec.target.mode == "append" and getattr(spec.change, "lookback", None) is not None
+    return spec.target.appends and getattr(spec.change, "lookback", None) is not None
 
 
 def _is_repeat(spec: PipelineSpec, state: PipelineState, after: Position | None) -> bool:
@@ -131,7 +137,7 @@ def _is_repeat(spec: PipelineSpec, state: PipelineState, after: Position | None)
     already holds."""
     ahead = any(w.state == "loaded" for w in state.windows)
     reached = furthest(state) if ahead or _looks_back(spec) else state.reached
-    if spec.target.mode != "append" or reached is None:
+    if not spec.target.appends or reached is None:
         return False
     if after is None:
         return True

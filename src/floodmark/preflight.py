@@ -98,7 +98,7 @@ class Preflight:
     def _look(self, state: PipelineState, cursor: Cursor, *, waits: bool) -> Look:
         change = self.spec.change
         assert not isinstance(change, FullSpec)  # noqa: S101 - it has no cursor
-        append = self.spec.target.mode == "append"
+        append = self.spec.target.appends
         return self.source.look(
             LookRequest(
                 cursor,

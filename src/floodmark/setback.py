@@ -45,7 +45,7 @@ def set_back(
     mark = state.mark
     if mark is not None and mark.values and hasattr(mark.values[0], "tzinfo"):
         to = earlier(to, Position.before(look.clock - CLOCK_SLACK))
-    if spec.target.mode == "append":
+    if spec.target.appends:
         set_mark = f"floodmark state set {spec.name} --mark"
         raise Refused(
             f"{trouble}, so rows may have been written below the mark ({state.mark})",

@@ -24,13 +24,13 @@ from floodmark.targets.delta import DeltaConnection, DeltaTarget
 from floodmark.targets.mysql.target import MysqlTarget
 from floodmark.targets.postgres.target import PostgresTarget
 from floodmark.targets.sqlite.target import SqliteTarget
-from floodmark.testing.target_suite import TargetContract, World
+from floodmark.testing.target_suite import PartitionsContract, TargetContract, World
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class TestDelta(TargetContract):
+class TestDelta(PartitionsContract, TargetContract):
     @pytest.fixture
     def world(self, tmp_path: Path, spark: SparkSession) -> World:
         connection = DeltaConnection(path="lake")

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from floodmark.model.ledger import PipelineState, reset, settle
 from floodmark.model.plan import Guarantee, Look, Slice
 from floodmark.model.position import Position
-from floodmark.model.spec import PipelineSpec, SequenceSpec, SourceSpec, TargetSpec
+from floodmark.model.spec import PipelineSpec, SequenceSpec, SourceSpec
+from floodmark.model.target import TargetSpec
 from floodmark.planner import plan_run, slices
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)

@@ -115,7 +115,7 @@ def run_one(call: Call, project: Project, name: str, go: Callable[..., RunResult
     if not result.success:
         _tell_failure(call, result)
         return result
-    appends = name in project.spec.pipelines and project.spec.pipelines[name].target.mode == "append"
+    appends = name in project.spec.pipelines and project.spec.pipelines[name].target.appends
     call.out.lines(closing_lines(result, appends=appends, shown=sink.noticed))
     return result
 

@@ -12,6 +12,7 @@ from pydantic import Field
 from floodmark.model.ledger import Ahead, Intent
 from floodmark.model.position import Position, StoredPosition
 from floodmark.model.record import Record
+from floodmark.model.target import Mode
 from floodmark.model.window import MAIN
 
 
@@ -97,7 +98,7 @@ class Load:
 
     intent: Intent
     head: Head
-    mode: Literal["append", "upsert", "replace"]
+    mode: Mode
     keys: tuple[str, ...]
     cursor: tuple[str, ...]
     """Decides which row wins; empty where there is no sequence."""

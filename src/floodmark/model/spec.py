@@ -16,6 +16,7 @@ from floodmark.errors import Place
 from floodmark.model.duration import Duration
 from floodmark.model.options import Options
 from floodmark.model.rules import ColumnRule
+from floodmark.model.target import TargetSpec
 
 
 class ConnectionOptions(Options):
@@ -159,37 +160,6 @@ class FullSpec(Options):
 
 ChangeSpec = Annotated[TimestampSpec | SequenceSpec | FullSpec, Field(discriminator="by")]
 
-Mode = Literal["append", "upsert", "replace"]
-SchemaPolicy = Literal["evolve", "freeze", "discard"]
-
-
-class TargetSpec(Options):
-    connection: str = Field(description="Name of a connection.")
-    table: str = Field(description="Table to write, below the connection's path.")
-    mode: Mode = Field(description="How rows land: append, upsert by keys, or replace the whole table.")
-    keys: tuple[str, ...] = Field(default=(), description="Columns that identify a row; upsert needs them.")
-    partition_by: tuple[str, ...] = Field(default=(), description="Partition columns of a new table.")
-    cluster_by: tuple[str, ...] = Field(default=(), description="Clustering columns of a new table.")
-    deletion_vectors: bool = Field(
-        default=True, description="Mark changed rows instead of rewriting files (upsert tables)."
-    )
-    schema_changes: SchemaPolicy = Field(
-        default="evolve",
-        description="When the source's columns change: follow them, refuse, or keep the table as it is.",
-    )
-    renames: Mapping[str, str] = Field(
-        default_factory=dict, description="Columns that were renamed since the table was made, old name to new."
-    )
-    provenance: bool = Field(
-        default=False, description="Add `_floodmark_batch`, `_floodmark_loaded_at` and `_floodmark_op` to each row."
-    )
-
-    @model_validator(mode="after")
-    def _one_layout(self) -> TargetSpec:
-        if self.partition_by and self.cluster_by:
-            raise ValueError("set `partition_by` or `cluster_by`, not both: Delta takes one of them")
-        return self
-
 
 class TransformSpec(Options):
     sql: str | None = Field(default=None, description="A SELECT over `source`.")
@@ -255,8 +225,8 @@ class PipelineSpec(Options):
     def _keys_fit_mode(cls, target: TargetSpec, info: ValidationInfo) -> TargetSpec:
         source = info.data.get("source")
         many = isinstance(source, SourceSpec) and source.tables is not None
-        if target.mode == "upsert" and not target.keys and not many:
-            raise ValueError("mode upsert needs `keys`: the columns that identify a row")
+        if target.matches_keys and not target.keys and not many:
+            raise ValueError(f"mode {target.mode} needs `keys`: the columns that identify a row")
         if many and "{table}" not in target.table:
             raise ValueError("one pipeline for each of `tables` needs a target of its own: write `{table}` in its name")
         return target
@@ -268,14 +238,39 @@ class PipelineSpec(Options):
             raise ValueError(
                 "`nulls: include` needs the target's `keys`: rows without a cursor value are found again by them"
             )
-        if full and self.target.mode == "append":
+        mode = self.target.mode
+        if full and mode == "append":
             raise ValueError(
                 "`change: {by: none}` reads everything each time, so append would double it: "
                 "use mode replace, or upsert with keys"
             )
-        if not full and self.target.mode == "replace":
+        if full and mode == "replace_range":
+            raise ValueError(
+                "`change: {by: none}` has no range to replace: use mode replace or replace_partitions, "
+                "or follow a timestamp or sequence"
+            )
+        if not full and mode == "replace":
             raise ValueError(
                 "mode replace loads the whole table: use it with `change: {by: none}`, or choose append or upsert"
+            )
+        if not full and mode == "replace_partitions":
+            raise ValueError(
+                "mode replace_partitions replaces whole partitions, and a window of changes holds only some of their "
+                "rows: use it with `change: {by: none}` and a `query` that reads whole partitions, or choose "
+                "replace_range or upsert"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _history_has_an_order(self) -> PipelineSpec:
+        if self.target.mode != "history" or isinstance(self.change, FullSpec):
+            return self
+        if len(self.change.cursor_columns) > 1:
+            raise ValueError("mode history takes one cursor column: its value is where a version begins")
+        if self.change.nulls == "include":
+            raise ValueError(
+                "mode history can't place rows without a cursor value: choose another of `nulls: fail | skip | "
+                "{coalesce: COLUMN}`"
             )
         return self
 

@@ -19,16 +19,25 @@ def shape(batch: DataFrame, spec: PipelineSpec, table: TableInfo, cursor: Cursor
     """`table` and `cursor` are the source's own; the batch that leaves here has the target's names."""
     batch = transform(apply_rules(batch, spec, table), spec, root)
     cursor = landing_cursor(spec, cursor)
-    upsert = spec.target.mode == "upsert" or spec.includes_nulls
-    order = cursor.names if cursor is not None and upsert else ()
-    fallback = cursor.fallback.name if cursor is not None and cursor.fallback is not None and upsert else None
+    by_keys = spec.target.matches_keys or spec.includes_nulls
+    order = cursor.names if cursor is not None and (by_keys or spec.target.mode == "replace_range") else ()
+    fallback = cursor.fallback.name if cursor is not None and cursor.fallback is not None and order else None
     require_columns(batch, spec, order if fallback is None else (*order, fallback))
-    if not upsert:
+    if not by_keys:
         return batch
     keys = spec.target.keys
     if spec.transform is None and _is_unique(landing_table(spec, table), keys):
         return batch
-    return newest_by_key(refuse_null_keys(batch, keys), keys, order, fallback)
+    batch = refuse_null_keys(batch, keys)
+    if spec.target.mode == "history":
+        return _one_per_moment(batch, keys, order, fallback)
+    return newest_by_key(batch, keys, order, fallback)
+
+
+def _one_per_moment(batch: DataFrame, keys: tuple[str, ...], order: tuple[str, ...], fallback: str | None) -> DataFrame:
+    """Each change of a key is a version of its own."""
+    moments = order if fallback is None else (*order, fallback)
+    return newest_by_key(batch, (*keys, *moments), order, fallback)
 
 
 def _is_unique(table: TableInfo, keys: tuple[str, ...]) -> bool:

@@ -61,9 +61,9 @@ def check_rules(spec: PipelineSpec, table: TableInfo, cursor: Cursor | None) -> 
     for name in () if cursor is None else cursor.names:
         if changed := _changes(spec, name):
             raise _refused(spec, name, f"the cursor decides which row wins, so it can't be changed by `{changed}`")
-        if spec.target.mode == "upsert" and spec.transform is None and landing_name(spec, name) is None:
+        if spec.target.matches_keys and spec.transform is None and landing_name(spec, name) is None:
             # A transform may bring it back; without one the first load would find out.
-            raise _refused(spec, name, "the cursor decides which row wins, so an upsert can't leave it out")
+            raise _refused(spec, name, "the cursor decides which row wins, so it can't be left out")
     for name in spec.columns:
         changed = _changes(spec, name)
         if changed in ("mask", "cast") and landing_name(spec, name) in spec.target.keys:

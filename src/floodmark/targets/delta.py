@@ -36,6 +36,7 @@ from floodmark.targets.delta_sql import (
     same_row,
 )
 from floodmark.targets.delta_types import refuse_columns, refuse_folder
+from floodmark.targets.modes import refuse_mode
 from floodmark.targets.schema import Fit, fit
 from floodmark.targets.settings import set_for_now
 from floodmark.targets.small_batch import hold, is_small, small_merge
@@ -65,6 +66,7 @@ class DeltaTarget:
                 f"the table {spec.target.table} leaves the connection's folder", declared_at=spec.at("target.table")
             )
         path = spec.target.table if self._local is None else self._path
+        refuse_mode(spec, "Delta", {"history": "not yet"})
         refuse_folder(path, spec.target.table, spec.at("target.table"))
 
     @property
@@ -103,6 +105,7 @@ class DeltaTarget:
             spark.sql(prepare_again(self._path, batch, self._spec.target))
             anew = True
         elif not load.intent.full:
+            self._check_partitions(log)
             fitted = self._fitted(spark, log, batch)
         read = None
         if (load.mode == "upsert" or load.only_new) and not anew and log is not None and log.has_files:
@@ -167,6 +170,8 @@ class DeltaTarget:
             writer = writer.mode("overwrite").option("overwriteSchema", "true")
             if self._spec.target.partition_by:
                 writer = writer.partitionBy(*self._spec.target.partition_by)
+        elif load.mode == "replace_partitions":
+            writer = writer.mode("overwrite").option("partitionOverwriteMode", "dynamic")
         elif load.intent.replaces:
             predicate = range_predicate(batch.schema, load)
             writer = writer.mode("overwrite").option("replaceWhere", predicate)
@@ -202,6 +207,18 @@ class DeltaTarget:
             trouble = "can't be written to" if there.is_dir() else "is not a folder"
             raise TargetError(
                 f"{there} {trouble}", table=self._spec.target.table, declared_at=self._spec.at("target.connection")
+            )
+
+    def _check_partitions(self, log: DeltaLog) -> None:
+        """Delta replaces the table's own partitions, which may be the whole table."""
+        declared = self._spec.target.partition_by
+        if self._spec.target.mode == "replace_partitions" and log.has_files and log.partitions != declared:
+            parts = f"partitioned by {', '.join(log.partitions)}" if log.partitions else "not partitioned"
+            raise TargetError(
+                f"the table is {parts}, and mode replace_partitions is declared by {', '.join(declared)}",
+                table=self._spec.target.table,
+                declared_at=self._spec.at("target.partition_by"),
+                hint=f"declare the table's own, or `floodmark run {self._spec.name} --full-refresh` makes it anew",
             )
 
     # -- the log --------------------------------------------------------------------------------------------------

@@ -59,7 +59,8 @@ class Commit:
         if "REPLACE" in self.operation or self.operation == "TRUNCATE":
             return True
         if self.operation == "WRITE":
-            whole = not self.parameters.get("predicate") and not self._replaces_rows
+            parts = str(self.parameters.get("isDynamicPartitionOverwrite")).lower() == "true"
+            whole = not self.parameters.get("predicate") and not self._replaces_rows and not parts
             return self.parameters.get("mode") == "Overwrite" and whole
         return self.operation == "DELETE" and self.parameters.get("predicate") in (None, "", "[]", '["true"]')
 
@@ -74,6 +75,7 @@ class DeltaLog:
     properties: dict[str, str]
     spent: dict[str, int]
     """The highest transaction version by application id."""
+    partitions: tuple[str, ...] = ()
 
     def current(self) -> tuple[Commit, ...]:
         """What led to the table as it is: commits that a RESTORE undid are left out."""
@@ -130,6 +132,7 @@ def read_log(path: str, app_ids: tuple[str, ...], *, deep: bool = False) -> Delt
             has_files=bool(table.file_uris()),
             properties=dict(table.metadata().configuration),
             spent={app: table.transaction_version(app) or 0 for app in app_ids},
+            partitions=tuple(table.metadata().partition_columns),
         )
         if not deep and len(log.commits) == RECENT and not any(c.head for c in log.current()):
             log = replace(log, commits=_commits(table.history()))

@@ -11,7 +11,7 @@ from floodmark.errors import Refused
 from floodmark.model.names import OP, PROVENANCE, spark_name
 from floodmark.model.outcome import Load
 from floodmark.model.position import Position, Scalar
-from floodmark.model.spec import TargetSpec
+from floodmark.model.target import TargetSpec
 from floodmark.targets.delta_types import field_names, sql_type
 from floodmark.targets.schema import Fit
 
@@ -47,7 +47,7 @@ def create_table(path: str, batch: DataFrame, spec: TargetSpec, pipeline: str) -
 
 
 def _settings(batch: DataFrame, spec: TargetSpec) -> dict[str, str]:
-    vectors = "true" if spec.mode == "upsert" and spec.deletion_vectors else "false"
+    vectors = "true" if spec.matches_keys and spec.deletion_vectors else "false"
     settings = {"delta.enableDeletionVectors": vectors}
     if any(char in UNUSUAL for name in field_names(batch.schema.fields) for char in name):
         settings["delta.columnMapping.mode"] = "name"  # Parquet itself can't name such columns

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 AT = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 COLUMNS = "id bigint, val string, seq bigint"
+WHOLE = ("replace", "replace_partitions")
 ODD = ["with space", 'say "so"', "a.b", "Größe", "select", "it's", "%s", "back`tick"]
 
 
@@ -45,8 +46,8 @@ class World:
 
 
 def a_spec(mode: str, table: str = "orders", **target: Any) -> PipelineSpec:
-    keys = {"keys": ("id",)} if mode == "upsert" else {}
-    change = {"by": "none"} if mode == "replace" else {"by": "sequence", "column": "seq"}
+    keys = {"keys": ("id",)} if mode in ("upsert", "history") else {}
+    change = {"by": "none"} if mode in WHOLE else {"by": "sequence", "column": "seq"}
     declared = {"connection": "lake", "table": table, "mode": mode, **keys, **target}
     return PipelineSpec(name="orders", source={"connection": "shop", "table": "orders"}, change=change, target=declared)  # type: ignore[arg-type]
 
@@ -76,7 +77,7 @@ def a_load(spec: PipelineSpec, ordinal: int, **asked: Any) -> Load:
         run="r",
         at=AT,
     )
-    cursor = () if spec.target.mode == "replace" else ("seq",)
+    cursor = () if spec.target.mode in WHOLE else ("seq",)
     return Load(intent, head, spec.target.mode, spec.target.keys, cursor, **own)
 
 
@@ -181,8 +182,9 @@ class TargetContract:
         assert orders.rows() == []
         assert orders.target.inspect().wiped_by is None
 
-    def test_a_range_is_replaced(self, begin: Callable[[PipelineSpec], Loading]) -> None:
-        orders = begin(a_spec("append"))
+    @pytest.mark.parametrize("mode", ["append", "replace_range"])
+    def test_a_range_is_replaced(self, begin: Callable[[PipelineSpec], Loading], mode: str) -> None:
+        orders = begin(a_spec(mode))
         orders.load([(i, "old", i) for i in range(1, 6)])
         ends = (Position.before(2), Position.before(4))
         orders.load([(2, "new", 2), (9, "new", 3)], replaces=True, after=ends[0], until=ends[1])
@@ -259,3 +261,22 @@ class TargetContract:
         orders.load([(1, "a", 1)])
         assert orders.load([(1, "a", 1)]).rows == Rows(1, 0, 0, 0)
         assert orders.load([(1, "b", 2)], rows=None).rows == Rows(1, 0, 1, 0)
+
+
+class PartitionsContract:
+    """For targets that have mode replace_partitions; beside TargetContract, whose fixtures it uses."""
+
+    def test_the_partitions_in_the_batch_are_replaced(self, begin: Callable[[PipelineSpec], Loading]) -> None:
+        orders = begin(a_spec("replace_partitions", partition_by=("val",)))
+        orders.load([(1, "a", 1), (2, "a", 1), (3, "b", 1), (4, "c", 1)])
+        orders.load([(5, "a", 2), (6, "d", 2)])
+        assert orders.rows() == [(3, "b", 1), (4, "c", 1), (5, "a", 2), (6, "d", 2)]
+        assert orders.target.inspect().wiped_by is None
+        orders.load([(7, None, 3)])
+        orders.load([(8, None, 4)])
+        assert sorted(orders.world.read("orders", ("id", "seq"))) == [(3, 1), (4, 1), (5, 2), (6, 2), (8, 4)]
+
+    def test_a_table_with_other_partitions_is_refused(self, begin: Callable[[PipelineSpec], Loading]) -> None:
+        begin(a_spec("append")).load([(1, "a", 1)])
+        with pytest.raises(TargetError, match="partition"):
+            begin(a_spec("replace_partitions", partition_by=("val",))).load([(2, "a", 1)], ordinal=2)

@@ -26,9 +26,9 @@ from floodmark.model.spec import (
     ProjectSpec,
     SequenceSpec,
     SourceSpec,
-    TargetSpec,
     TimestampSpec,
 )
+from floodmark.model.target import TargetSpec
 from floodmark.model.window import Window
 from floodmark.ports import EventSink
 from floodmark.registry import Registry

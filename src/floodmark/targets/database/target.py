@@ -12,15 +12,22 @@ from floodmark.errors import TargetError
 from floodmark.model.names import spark_name
 from floodmark.model.outcome import Landed, Load, TargetState
 from floodmark.model.spec import PipelineSpec
+from floodmark.model.target import Mode
 from floodmark.targets.database.heads import TABLE, Heads
 from floodmark.targets.database.promote import Promotion
 from floodmark.targets.database.session import Dialect, Session, Staged
 from floodmark.targets.database.types import NESTED, Types
+from floodmark.targets.modes import refuse_mode
 from floodmark.targets.schema import Fit, fit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
+
+LACKS: dict[Mode, str] = {
+    "replace_partitions": "it has no partitions that Spark could name; use replace_range, or upsert",
+    "history": "not yet",
+}
 
 
 class DatabaseTarget(ABC):
@@ -31,6 +38,7 @@ class DatabaseTarget(ABC):
 
     def __init__(self, spec: PipelineSpec, table: str, prefix: str = "") -> None:
         """`prefix` names the schema, quoted, with a dot behind it."""
+        refuse_mode(spec, "a database", LACKS)
         self._spec = spec
         self._name = table
         self._prefix = prefix
