@@ -24,13 +24,14 @@ from floodmark.targets.delta import DeltaConnection, DeltaTarget
 from floodmark.targets.mysql.target import MysqlTarget
 from floodmark.targets.postgres.target import PostgresTarget
 from floodmark.targets.sqlite.target import SqliteTarget
+from floodmark.testing.history_suite import HistoryContract
 from floodmark.testing.target_suite import PartitionsContract, TargetContract, World
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class TestDelta(PartitionsContract, TargetContract):
+class TestDelta(HistoryContract, PartitionsContract, TargetContract):
     @pytest.fixture
     def world(self, tmp_path: Path, spark: SparkSession) -> World:
         connection = DeltaConnection(path="lake")
@@ -48,7 +49,7 @@ class TestDelta(PartitionsContract, TargetContract):
         )
 
 
-class TestPostgres(TargetContract):
+class TestPostgres(HistoryContract, TargetContract):
     @pytest.fixture
     def world(self, tmp_path: Path, pg_db: str) -> World:
         connection = PostgresConnection(url=pg_db)  # type: ignore[arg-type]
@@ -69,7 +70,7 @@ class TestPostgres(TargetContract):
         return World(open=open_target, read=read, drop=drop)
 
 
-class TestMariadb(TargetContract):
+class TestMariadb(HistoryContract, TargetContract):
     @pytest.fixture
     def world(self, tmp_path: Path, my_db: str) -> World:
         connection = MysqlConnection(url=my_db)  # type: ignore[arg-type]
@@ -98,7 +99,7 @@ def _of_mysql(value: Any, column: str) -> Any:
     return value.replace(tzinfo=UTC) if column == "at" and value is not None else value
 
 
-class TestSqlite(TargetContract):
+class TestSqlite(HistoryContract, TargetContract):
     @pytest.fixture
     def world(self, tmp_path: Path) -> World:
         connection = SqliteConnection(path="warehouse.db")

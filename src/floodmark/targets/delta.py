@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from floodmark.errors import ConfigError, TargetError
+from floodmark.model.names import DELETED
 from floodmark.model.outcome import Head, Landed, Load, TargetState
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
+from floodmark.targets.deletes import check_deletes, has_deletes, survivors, table_schema
 from floodmark.targets.delta_log import DeltaLog, read_log
 from floodmark.targets.delta_replace import Winners, is_replaceable, winners
 from floodmark.targets.delta_sql import (
@@ -34,9 +36,11 @@ from floodmark.targets.delta_sql import (
     prepare_again,
     range_predicate,
     same_row,
+    table_at,
 )
 from floodmark.targets.delta_types import refuse_columns, refuse_folder
-from floodmark.targets.modes import refuse_mode
+from floodmark.targets.history import as_versions
+from floodmark.targets.lake_history import LakeHistory
 from floodmark.targets.schema import Fit, fit
 from floodmark.targets.settings import set_for_now
 from floodmark.targets.small_batch import hold, is_small, small_merge
@@ -66,7 +70,6 @@ class DeltaTarget:
                 f"the table {spec.target.table} leaves the connection's folder", declared_at=spec.at("target.table")
             )
         path = spec.target.table if self._local is None else self._path
-        refuse_mode(spec, "Delta", {"history": "not yet"})
         refuse_folder(path, spec.target.table, spec.at("target.table"))
 
     @property
@@ -94,24 +97,29 @@ class DeltaTarget:
         return found[0] if found else None
 
     def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:
+        check_deletes(batch, self._spec)
+        if load.mode == "history":
+            batch = as_versions(batch, load, self._spec)
         refuse_columns(batch.schema, self._spec.target.table)
         log = self._log()
         fitted = Fit(batch)
         anew = load.intent.full
         if log is None:
-            for statement in create_table(self._path, batch, self._spec.target, self._spec.name):
+            for statement in create_table(self._path, batch.drop(DELETED), self._spec.target, self._spec.name):
                 spark.sql(statement)
         elif self._is_untouched(log):
-            spark.sql(prepare_again(self._path, batch, self._spec.target))
+            spark.sql(prepare_again(self._path, batch.drop(DELETED), self._spec.target))
             anew = True
         elif not load.intent.full:
             self._check_partitions(log)
             fitted = self._fitted(spark, log, batch)
         read = None
-        if (load.mode == "upsert" or load.only_new) and not anew and log is not None and log.has_files:
-            read = self._upsert(spark, fitted, load, log)
+        by_keys = self._spec.target.matches_keys or load.only_new
+        if by_keys and not anew and log is not None and log.has_files:
+            merge = self._add_versions if load.mode == "history" else self._upsert
+            read = merge(spark, fitted, load, log)
         else:
-            self._write(fitted.batch, load, anew=anew)
+            self._write(self._rows(spark, fitted.batch, load), load, anew=anew)
             if anew and self._spec.target.cluster_by:
                 spark.sql(cluster_table(self._path, self._spec.target))
         landed = self.find(load.intent.batch)
@@ -131,6 +139,12 @@ class DeltaTarget:
             spark.sql(statement)
         return wanted
 
+    def _rows(self, spark: SparkSession, batch: DataFrame, load: Load) -> DataFrame:
+        """As they go into a table that holds nothing of them yet."""
+        if load.mode == "history":
+            return LakeHistory(spark, load, self._spec.target.history).alone(batch)
+        return survivors(batch)
+
     # -- statements -----------------------------------------------------------------------------------------------
 
     def _upsert(self, spark: SparkSession, fitted: Fit, load: Load, log: DeltaLog) -> int | None:
@@ -140,7 +154,7 @@ class DeltaTarget:
             self._merge(spark, fitted.batch, load, {})
             return None
         held = hold(fitted.batch, load.keys, load.cursor[0] if load.cursor else None)
-        if fitted.is_whole and is_replaceable(spark, held, load, log.properties):
+        if fitted.is_whole and not has_deletes(fitted.batch) and is_replaceable(spark, held, load, log.properties):
             self._replace(winners(spark, self._path, held, load), load, held.ranges)
         else:
             with small_merge(spark):
@@ -157,10 +171,24 @@ class DeltaTarget:
         writer.option("targetAlias", T).option("replaceOn", same_row(load.keys, ranges)).save(self._path)
 
     def _merge(self, spark: SparkSession, batch: DataFrame, load: Load, ranges: Mapping[str, Range]) -> None:
+        schema, deletes = table_schema(batch), has_deletes(batch)
+        self._commit(spark, batch, load.head, merge(self._path, _BATCH, schema, load, ranges, has_deletes=deletes))
+
+    def _add_versions(self, spark: SparkSession, fitted: Fit, load: Load, log: DeltaLog) -> int | None:  # noqa: ARG002
+        history = LakeHistory(spark, load, self._spec.target.history)
+        held = hold(fitted.batch, load.keys)
+        changes = history.changes(held.batch, spark.read.format("delta").load(self._path))
+        ranges = held.ranges if load.cursor else {}
+        schema = table_schema(fitted.batch)
+        self._commit(spark, changes, load.head, history.merge(table_at(self._path), _BATCH, schema, ranges))
+        return held.rows
+
+    def _commit(self, spark: SparkSession, batch: DataFrame, head: Head, statement: str) -> None:
+        """One that takes its rows from the view of the batch."""
         batch.createOrReplaceTempView(_BATCH)
         try:
-            with self._transaction(spark, load.head):
-                spark.sql(merge(self._path, _BATCH, batch.schema, load, ranges)).collect()
+            with self._transaction(spark, head):
+                spark.sql(statement).collect()
         finally:
             spark.catalog.dropTempView(_BATCH)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from floodmark.errors import Refused
-from floodmark.model.names import OP, PROVENANCE, spark_name
+from floodmark.model.names import DELETED, OP, PROVENANCE, spark_name
 from floodmark.model.outcome import Load
 from floodmark.model.position import Position, Scalar
 from floodmark.model.target import TargetSpec
@@ -104,15 +104,32 @@ T, S = "floodmark_table", "floodmark_source"
 """The table and the batch in conditions. `t` and `s` may be columns, and Delta then looks inside them."""
 
 
-def merge(path: str, batch: str, schema: StructType, load: Load, ranges: Mapping[str, Range] | None = None) -> str:
+def merge(
+    path: str,
+    batch: str,
+    schema: StructType,
+    load: Load,
+    ranges: Mapping[str, Range] | None = None,
+    *,
+    has_deletes: bool = False,
+) -> str:
+    """`schema` is that of the rows as the table keeps them."""
     names = [f.name for f in schema.fields]
     values_of = {n: "'update'" if n == OP else f"{S}.{spark_name(n)}" for n in names}
     assignments = ", ".join(f"{T}.{spark_name(n)} = {value}" for n, value in values_of.items())
     columns, values = ", ".join(map(spark_name, names)), ", ".join(f"{S}.{spark_name(n)}" for n in names)
     update = "" if load.only_new else f"WHEN MATCHED AND ({wins(schema, load)}) THEN UPDATE SET {assignments} "
+    stays = ""
+    if has_deletes:
+        goes = f"coalesce({S}.{spark_name(DELETED)}, false)"
+        delete = f"WHEN MATCHED AND {goes} AND {_is_not_older(schema, load)} THEN DELETE "
+        update, stays = (
+            delete + update.replace("WHEN MATCHED AND", f"WHEN MATCHED AND NOT {goes} AND"),
+            f" AND NOT {goes}",
+        )
     return (
         f"MERGE INTO {table_at(path)} AS {T} USING {spark_name(batch)} AS {S} ON {same_row(load.keys, ranges or {})} "
-        f"{update}WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
+        f"{update}WHEN NOT MATCHED{stays} THEN INSERT ({columns}) VALUES ({values})"
     )
 
 
@@ -131,12 +148,23 @@ def wins(schema: StructType, load: Load) -> str:
     nor counted. So does a row without a cursor value. Above the mark the later read always wins: of two updates the
     last to commit may carry the earlier time."""
     differs = _differs(schema, load.keys)
-    # The database's collation orders text, Spark's binary order may differ: there the later read simply wins.
-    if not load.cursor or load.later_wins or any(_is_text(schema[c].dataType) for c in load.cursor):
+    if _has_last_word(schema, load):
         return differs
     ours, theirs = ", ".join(_ordered(load, f"{S}.")), ", ".join(_ordered(load, f"{T}."))
     later = f"struct({ours}) <=> struct({theirs}) OR {_ordered(load, f'{S}.')[0]} IS NULL"
     return f"struct({ours}) > struct({theirs}) OR (({later}) AND ({differs}))"
+
+
+def _has_last_word(schema: StructType, load: Load) -> bool:
+    """The database's collation orders text, Spark's binary order may differ: there the later read simply wins."""
+    return not load.cursor or load.later_wins or any(_is_text(schema[c].dataType) for c in load.cursor)
+
+
+def _is_not_older(schema: StructType, load: Load) -> str:
+    if _has_last_word(schema, load):
+        return "true"
+    ours, theirs = (", ".join(_ordered(load, f"{side}.")) for side in (S, T))
+    return f"({_ordered(load, f'{S}.')[0]} IS NULL OR struct({ours}) >= struct({theirs}))"
 
 
 def _ordered(load: Load, prefix: str = "") -> list[str]:

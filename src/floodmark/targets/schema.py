@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from floodmark.errors import TargetError
 from floodmark.exact import changed
-from floodmark.model.names import PROVENANCE, spark_name
+from floodmark.model.names import DELETED, PROVENANCE, spark_name
 from floodmark.model.spec import PipelineSpec
 from floodmark.targets.widening import common_type
 
@@ -62,6 +62,9 @@ class _Fitting:
         notices += [f"column {old} is called {new} now" for old, new in self._renamed.items()]
         for field in self._batch.schema.fields:
             value = self._batch[spark_name(field.name)]
+            if field.name == DELETED:
+                kept.append(value)
+                continue
             have = self._table.get(field.name.casefold())
             if have is not None:
                 wanted = self._type(field, have)

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from floodmark.errors import TargetError
+from floodmark.errors import ConfigError, TargetError
 from floodmark.model.ledger import Intent
+from floodmark.model.names import DELETED
 from floodmark.model.outcome import Head, Landed, Load, Rows
 from floodmark.model.position import Position
 from floodmark.model.spec import PipelineSpec
@@ -45,9 +46,9 @@ class World:
     """That a double can be there."""
 
 
-def a_spec(mode: str, table: str = "orders", **target: Any) -> PipelineSpec:
+def a_spec(mode: str, table: str = "orders", *, by: str = "sequence", **target: Any) -> PipelineSpec:
     keys = {"keys": ("id",)} if mode in ("upsert", "history") else {}
-    change = {"by": "none"} if mode in WHOLE else {"by": "sequence", "column": "seq"}
+    change = {"by": "none"} if mode in WHOLE or by == "none" else {"by": by, "column": "seq"}
     declared = {"connection": "lake", "table": table, "mode": mode, **keys, **target}
     return PipelineSpec(name="orders", source={"connection": "shop", "table": "orders"}, change=change, target=declared)  # type: ignore[arg-type]
 
@@ -55,6 +56,7 @@ def a_spec(mode: str, table: str = "orders", **target: Any) -> PipelineSpec:
 def a_load(spec: PipelineSpec, ordinal: int, **asked: Any) -> Load:
     """`asked` are fields of the intent or of the load."""
     own = {name: asked.pop(name) for name in ("later_wins", "only_new", "rows", "fallback") if name in asked}
+    at = asked.pop("at", AT)
     intent = Intent(
         batch=asked.pop("batch", f"b{ordinal}"),
         ordinal=ordinal,
@@ -75,9 +77,9 @@ def a_load(spec: PipelineSpec, ordinal: int, **asked: Any) -> Load:
         full=intent.full,
         epoch=1,
         run="r",
-        at=AT,
+        at=at,
     )
-    cursor = () if spec.target.mode in WHOLE else ("seq",)
+    cursor = () if spec.change.by == "none" else ("seq",)
     return Load(intent, head, spec.target.mode, spec.target.keys, cursor, **own)
 
 
@@ -171,6 +173,19 @@ class TargetContract:
         orders.load([(1, "a", 1)])
         assert orders.load([(1, "again", 2), (2, "b", 2)], only_new=True).rows.inserted == 1
         assert orders.rows() == [(1, "a", 1), (2, "b", 2)]
+
+    def test_deletes_in_the_batch(self, begin: Callable[[PipelineSpec], Loading]) -> None:
+        orders = begin(a_spec("upsert"))
+        marked = f"{COLUMNS}, {DELETED} boolean"
+        orders.load([(i, "old", 5, None) for i in range(1, 6)], marked)
+        gone = [(1, "x", 6, True), (2, "x", 5, True), (3, "x", 4, True), (9, "x", 9, True)]
+        landed = orders.load([*gone, (4, "new", 6, False), (6, "new", 6, None)], marked)
+        assert (landed.rows.inserted, landed.rows.updated, landed.rows.deleted) == (1, 1, 2)
+        assert [(i, v) for i, v, _ in orders.rows()] == [(3, "old"), (4, "new"), (5, "old"), (6, "new")]
+        orders.load([(3, "x", 4, True)], marked, later_wins=True)
+        assert [i for i, _, _ in orders.rows()] == [4, 5, 6]
+        with pytest.raises(ConfigError, match="no keys to find them by"):
+            begin(a_spec("append", "appended")).load([(1, "a", 1, True)], marked)
 
     @pytest.mark.parametrize("mode", ["append", "upsert", "replace"])
     def test_a_load_that_replaces_everything(self, begin: Callable[[PipelineSpec], Loading], mode: str) -> None:

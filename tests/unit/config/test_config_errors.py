@@ -13,6 +13,8 @@ from floodmark.model.spec import PipelineSpec, SourceSpec
 if TYPE_CHECKING:
     from tests.unit.config.conftest import Desk
 
+MODES = "append, upsert, replace_range, replace_partitions, replace, history"
+
 
 def known_keys(kind: type[Options], *hidden: str) -> str:
     return "Known keys: " + ", ".join(name for name in kind.model_fields if name not in hidden)
@@ -86,17 +88,23 @@ def test_the_error_of_the_sketch(desk: Desk, good: str) -> None:
             "mode: upsert",
             "mode: upsrt",
             8,
-            "mode 'upsrt' is not one of append, upsert, replace",
+            f"mode 'upsrt' is not one of {MODES}",
             "did you mean upsert?",
         ),
         (
             "mode: upsert",
             "mode: UPSERT",
             8,
-            "mode 'UPSERT' is not one of append, upsert, replace",
+            f"mode 'UPSERT' is not one of {MODES}",
             "did you mean upsert?",
         ),
-        ("mode: upsert", "mode: 7", 8, "mode 7 is not one of append, upsert, replace", None),
+        (
+            "mode: upsert",
+            "mode: 7",
+            8,
+            f"mode 7 is not one of {MODES}",
+            None,
+        ),
         (
             "by: timestamp",
             "by: timestmp",
@@ -243,7 +251,7 @@ def test_all_mistakes_are_told_in_the_order_of_the_file(desk: Desk, good: str) -
         "3 more problems:\n"
         "  floodmark.yml:6  unknown key 'tabel' in pipelines.orders.source "
         "(did you mean table? Known keys: connection, table, query, tables, exclude, partitions, fetch_size)\n"
-        "  floodmark.yml:8  mode 'upsrt' is not one of append, upsert, replace (did you mean upsert?)\n"
+        f"  floodmark.yml:8  mode 'upsrt' is not one of {MODES} (did you mean upsert?)\n"
         "  floodmark.yml:9  pipelines.orders.batch_rows: expected a whole number, got 'abc'"
     )
 

@@ -23,6 +23,8 @@ DATA: dict[str, Any] = {
     },
 }
 
+MODES = "append, upsert, replace_range, replace_partitions, replace, history"
+
 
 def changed(path: str, value: object) -> dict[str, Any]:
     data = copy.deepcopy(DATA)
@@ -71,7 +73,7 @@ def test_python_may_include_files(desk: Desk) -> None:
         (
             "pipelines.orders.target.mode",
             "upsrt",
-            "pipelines.orders.target.mode 'upsrt' is not one of append, upsert, replace",
+            f"pipelines.orders.target.mode 'upsrt' is not one of {MODES}",
         ),
         ("pipelines.orders.batch_rows", 0, "pipelines.orders.batch_rows must be at least 1, got 0"),
         ("pipelines.orders.batch_rows", "x", "pipelines.orders.batch_rows: expected a whole number, got 'x'"),

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from floodmark.connections.names import quote
 from floodmark.errors import Refused, TargetError
-from floodmark.model.names import OP, PROVENANCE
+from floodmark.model.names import DELETED, OP, PROVENANCE
 from floodmark.model.outcome import Load, Rows
 from floodmark.model.position import Position, Scalar
 from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
@@ -30,10 +30,13 @@ class Promotion:
     schema: StructType
     load: Load
     unordered: tuple[str, ...]
+    has_deletes: bool
+    """The staged rows say of each whether it is to go."""
 
     def run(self, db: Session) -> Rows:
         self._check_count(db)
         deleted = self._cleared(db)
+        deleted += self._deleted(db) if self._merges and self.has_deletes else 0
         updated = self._updated(db) if self._merges and not self.load.only_new else 0
         inserted = db.run(self._insert())
         return Rows(self.staged.rows, inserted, updated, deleted)
@@ -65,22 +68,50 @@ class Promotion:
 
     def _insert(self) -> str:
         columns = ", ".join(map(quote, self._names))
-        rows = f"INSERT INTO {self.table} ({columns}) SELECT {columns} FROM {self.staged.table} AS s"
+        rows = (
+            f"INSERT INTO {self.table} ({columns}) SELECT {columns} FROM {self.staged.table} AS s WHERE {self._stays}"
+        )
         if self._merges:
-            rows += f" WHERE NOT EXISTS (SELECT 1 FROM {self.table} AS t WHERE {self._same_row()})"
+            rows += f" AND NOT EXISTS (SELECT 1 FROM {self.table} AS t WHERE {self._same_row()})"
         return rows
 
     def _updated(self, db: Session) -> int:
-        keys = self.load.keys
+        return self._assign(
+            db, self.staged.table, self._same_row(), f"({self._wins()}) AND {self._stays}", self.load.keys
+        )
+
+    def _assign(self, db: Session, rows: str, same: str, where: str, keys: Sequence[str]) -> int:
+        """The values of `rows`, found by the table's own key: the cost follows the rows and not the table."""
         values = {n: "'update'" if n == OP else f"s.{quote(n)}" for n in self._names if n not in keys}
         if not values:
             return 0
-        which = f"{self._same_row()} AND ({self._wins()})"
         if self.dialect.updates_join:
             assignments = ", ".join(f"t.{quote(name)} = {value}" for name, value in values.items())
-            return db.run(f"UPDATE {self.table} AS t JOIN {self.staged.table} AS s ON {which} SET {assignments}")
+            return db.run(
+                f"UPDATE {rows} AS s {self.dialect.lookup} {self.table} AS t ON {same} SET {assignments} WHERE {where}"
+            )
         assignments = ", ".join(f"{quote(name)} = {value}" for name, value in values.items())
-        return db.run(f"UPDATE {self.table} AS t SET {assignments} FROM {self.staged.table} AS s WHERE {which}")
+        return db.run(f"UPDATE {self.table} AS t SET {assignments} FROM {rows} AS s WHERE {same} AND ({where})")
+
+    def _deleted(self, db: Session) -> int:
+        found = (
+            f"FROM {self.staged.table} AS s {self.dialect.lookup} {self.table} AS t "
+            f"ON {self._same_row()} WHERE s.{quote(DELETED)} AND {self._is_not_older()}"
+        )
+        if self.dialect.updates_join:
+            return db.run(f"DELETE t {found}")
+        keys, own = (", ".join(prefix + quote(k) for k in self.load.keys) for prefix in ("", "t."))
+        return db.run(f"DELETE FROM {self.table} WHERE ({keys}) IN (SELECT {own} {found})")
+
+    @property
+    def _stays(self) -> str:
+        return f"NOT coalesce(s.{quote(DELETED)}, 1 = 0)" if self.has_deletes else "1 = 1"
+
+    def _is_not_older(self) -> str:
+        if not self.load.cursor or self.load.later_wins or self._has_no_order:
+            return "1 = 1"
+        ours, theirs = (", ".join(self._ordered(prefix)) for prefix in ("s.", "t."))
+        return f"coalesce(NOT (({ours}) < ({theirs})), 1 = 1)"
 
     def _same_row(self) -> str:
         return " AND ".join(f"t.{quote(key)} = s.{quote(key)}" for key in self.load.keys)

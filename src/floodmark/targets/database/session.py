@@ -31,7 +31,11 @@ class Dialect:
     insert_once: tuple[str, str] = ("INSERT INTO", "ON CONFLICT DO NOTHING")
     """Before and behind a row that is left out where its key is taken."""
     updates_join: bool = False
-    """`UPDATE t JOIN s` in place of `UPDATE t … FROM s`."""
+    """`UPDATE s JOIN t` in place of `UPDATE t … FROM s`."""
+    lookup: str = "JOIN"
+    """Of few rows with the table's, which are found by its key."""
+    temporary: str = ""
+    """Before TABLE where a temporary one is dropped."""
     long_text: str = "text"
     table_options: str = ""
     """Behind the definition of a table."""

@@ -14,9 +14,12 @@ from floodmark.model.outcome import Landed, Load, TargetState
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.target import Mode
 from floodmark.targets.database.heads import TABLE, Heads
+from floodmark.targets.database.history import Versions
 from floodmark.targets.database.promote import Promotion
 from floodmark.targets.database.session import Dialect, Session, Staged
 from floodmark.targets.database.types import NESTED, Types
+from floodmark.targets.deletes import check_deletes, has_deletes, table_schema
+from floodmark.targets.history import as_versions
 from floodmark.targets.modes import refuse_mode
 from floodmark.targets.schema import Fit, fit
 
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
 
 LACKS: dict[Mode, str] = {
     "replace_partitions": "it has no partitions that Spark could name; use replace_range, or upsert",
-    "history": "not yet",
 }
 
 
@@ -92,15 +94,23 @@ class DatabaseTarget(ABC):
     def load(self, spark: SparkSession, batch: DataFrame, load: Load) -> Landed | None:  # noqa: ARG002 - the batch has it
         with self._connected() as db:
             self._heads.create(db)
+            check_deletes(batch, self._spec)
+            if load.mode == "history":
+                batch = as_versions(batch, load, self._spec)
             fitted = self._prepared(db, batch, full=load.intent.full)
-            schema = fitted.batch.schema
             with self._staged(db, fitted.batch) as staged, db.transaction():
                 number = self._table_id(db, self._name)
                 if number is None or not self._heads.take(db, load.head, number):
                     return None
-                rows = Promotion(self.dialect, self._table, staged, schema, load, self.unordered).run(db)
+                rows = self._promotion(staged, fitted.batch, load).run(db)
                 self._heads.count(db, load.head.ordinal, rows)
         return Landed(load.head, load.head.ordinal, number, rows, fitted.notices)
+
+    def _promotion(self, staged: Staged, batch: DataFrame, load: Load) -> Promotion:
+        parts = (self.dialect, self._table, staged, table_schema(batch), load, self.unordered, has_deletes(batch))
+        if load.mode == "history":
+            return Versions(*parts, self._spec.target.history)
+        return Promotion(*parts)
 
     # -- the table ------------------------------------------------------------------------------------------------
 
@@ -108,7 +118,7 @@ class DatabaseTarget(ABC):
         """The table, there and wide enough for the batch."""
         nested = {f.name for f in batch.schema.fields if f.dataType.typeName() in NESTED}
         if self._table_id(db, self._name) is None:
-            self._create(db, batch.schema)
+            self._create(db, table_schema(batch))
             return Fit(_flat(batch))
         rows = _flat(batch)
         wanted = self._fitted(self._columns(db, rows.schema), rows, full=full)
@@ -142,10 +152,17 @@ class DatabaseTarget(ABC):
 
     def _create(self, db: Session, schema: StructType) -> None:
         columns = [f"{quote(f.name)} {self._sql_type(f.dataType, f.name)}" for f in schema.fields]
-        if self._spec.target.mode == "upsert":
-            columns.append(f"PRIMARY KEY ({', '.join(map(quote, self._spec.target.keys))})")
+        if self._key:
+            columns.append(f"PRIMARY KEY ({', '.join(map(quote, self._key))})")
         before, behind = self._remarks()
         db.run(f"CREATE TABLE {self._table} ({before}{', '.join(columns)}){self.dialect.table_options}{behind}")
+
+    @property
+    def _key(self) -> tuple[str, ...]:
+        target = self._spec.target
+        if target.mode == "history":
+            return (*target.keys, target.history.valid_from)
+        return target.keys if target.mode == "upsert" else ()
 
     def _remarks(self) -> tuple[str, str]:
         """At the beginning of a new table's definition, and behind it."""

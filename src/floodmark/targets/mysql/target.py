@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from floodmark.connections.mysql import MysqlConnection, driver, may_pass, reason
 from floodmark.connections.names import quote, split_name
 from floodmark.errors import ConfigError, SourceError, TargetError
+from floodmark.model.names import DELETED
 from floodmark.model.spec import PipelineSpec
 from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
 from floodmark.targets.database.staging import stage
@@ -63,6 +64,8 @@ class MysqlTarget(DatabaseTarget):
         distinct="NOT ({} <=> {})",
         insert_once=("INSERT IGNORE INTO", ""),
         updates_join=True,
+        lookup="STRAIGHT_JOIN",  # left to itself the server may go over the whole table
+        temporary="TEMPORARY ",  # any other DROP commits
         long_text="longtext",
         table_options=OPTIONS,
     )
@@ -97,7 +100,8 @@ class MysqlTarget(DatabaseTarget):
         put = Put(self._connection.keywords, self._connection.writing, texts, len(fields))
         told = stage(as_text(batch), put)
         names = ", ".join(quote(field.name) for field in fields)
-        db.run(f"CREATE TABLE {typed}{OPTIONS} AS SELECT {names} FROM {self._table} LIMIT 0")
+        kept = ", ".join("nullif(1, 0) AS " * (field.name == DELETED) + quote(field.name) for field in fields)
+        db.run(f"CREATE TABLE {typed}{OPTIONS} AS SELECT {kept} FROM {self._table} LIMIT 0")
         values = ", ".join(from_text(field, f"c{i}") for i, field in enumerate(fields))
         counted = ", ".join(map(str, told.attempts)) or "NULL"
         db.run(f"INSERT INTO {typed} ({names}) SELECT {values} FROM {texts} WHERE {ATTEMPT} IN ({counted})")

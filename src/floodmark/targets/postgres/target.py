@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 from floodmark.connections.names import quote, split_name
 from floodmark.connections.postgres import PostgresConnection, driver, may_pass
 from floodmark.errors import ConfigError, SourceError, TargetError
+from floodmark.model.names import DELETED
 from floodmark.model.spec import PipelineSpec
 from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
 from floodmark.targets.database.staging import stage
 from floodmark.targets.database.target import DatabaseTarget
+from floodmark.targets.deletes import has_deletes
 from floodmark.targets.postgres.staging import ATTEMPT, Copy
 from floodmark.targets.postgres.types import TYPES, as_text, spark_type
 
@@ -79,7 +81,8 @@ class PostgresTarget(DatabaseTarget):
         self._remove_leftovers(db)
         name = f"{self._prefix}{quote(self._stages + token_hex(4))}"
         names = batch.schema.names
-        db.run(f"CREATE UNLOGGED TABLE {name} (LIKE {self._table}, {quote(ATTEMPT)} bigint)")
+        goes = f", {quote(DELETED)} boolean" if has_deletes(batch) else ""
+        db.run(f"CREATE UNLOGGED TABLE {name} (LIKE {self._table}, {quote(ATTEMPT)} bigint{goes})")
         columns = ", ".join(map(quote, (*names, ATTEMPT)))
         copy = Copy(self._connection.keywords, f"COPY {name} ({columns}) FROM STDIN (FORMAT csv)")
         told = stage(as_text(batch, names), copy)
