@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("sources", "changes", "targets", "shaping", "state")
+FOLDERS = ("sources", "changes", "modes", "targets", "shaping", "state")
 OWN_TESTS = ("sources/jdbc", "targets/mysql", "targets/postgres", "targets/sqlite")
 PAGES = sorted(
     page
