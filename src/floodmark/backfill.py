@@ -53,6 +53,17 @@ class Backfill:
         """Like a run, it never raises for what goes wrong."""
         return reported(self._preflight, self._around, self._tally, self._sink, lambda: self._run(wanted))
 
+    def fill(self) -> RunResult:
+        """All that lies below the mark, for columns that were not there when it was loaded."""
+
+        def work() -> PipelineState:
+            self._run(Range(None, None))
+            with self._turn() as keeper:
+                state = self._recovered(keeper)[0]
+                return self._preflight.store.save(state.but(unfilled=()), keeper.current)
+
+        return reported(self._preflight, self._around, self._tally, self._sink, work)
+
     def _run(self, wanted: Range) -> PipelineState:
         tally = self._tally
         with self._lease() as keeper, tally.stage("check"):

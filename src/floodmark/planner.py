@@ -52,7 +52,7 @@ def plan_run(spec: PipelineSpec, state: PipelineState, look: Look, *, full_refre
         pending=look.pending,
         ahead=look.ahead,
         full=full,
-        nothing_new=(look.unchanged or rows == 0) and not full,
+        nothing_new=((look.unchanged and not state.unfilled) or rows == 0) and not full,
         first=state.head is None,
         clock=look.clock,
         server=look.server,

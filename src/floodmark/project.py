@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -92,7 +93,13 @@ class Project:
         sink: EventSink | None = None,
     ) -> RunResult:
         """Moves what changed. What goes wrong is in the result: `success`, `errors`, `failure`."""
-        return self._runner(name, sink).run(full_refresh=full_refresh, max_slices=max_slices)
+        result = self._runner(name, sink).run(full_refresh=full_refresh, max_slices=max_slices)
+        wants = self._pipeline(name).target.new_columns == "backfill"
+        state = self.store.get(name) if wants and result.success and result.complete else None
+        if state is None or not state.unfilled or state.mark is None:
+            return result
+        filled = Backfill(self._preflight(name), self._around(), sink or Silent()).fill()
+        return replace(result.plus(filled), lane=result.lane, window=result.window, guarantee=result.guarantee)
 
     def run_until_complete(
         self,

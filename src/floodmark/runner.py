@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from floodmark.committer import Committer
 from floodmark.errors import Fallen
+from floodmark.filling import new_columns
 from floodmark.lease import LeaseKeeper, NoLease, keep_lease, this_process
 from floodmark.loader import Loader, Surroundings, next_ordinal
 from floodmark.model.event import Planned
@@ -66,6 +67,8 @@ class Runner:
         with tally.stage("check"):
             state, target = self._recover(keeper, full_refresh)
             table, cursor = ready.describe()
+            if not full_refresh:
+                state = self._with_new_columns(state, new_columns(self._spec, table, target))
         loader = Loader(
             self._spec,
             ready.source,
@@ -110,6 +113,13 @@ class Runner:
         if plan.proven is None or plan.proven == state.mark or plan.ahead is None:
             return state
         return advance(state, plan.proven, plan.ahead, self._around.now())
+
+    def _with_new_columns(self, state: PipelineState, names: tuple[str, ...]) -> PipelineState:
+        """Remembered before the first load adds them to the table: afterwards nobody could tell that they were new."""
+        if not names:
+            return state
+        self._tally.notice(f"{', '.join(names)}: new in the source, so rows that were loaded before are read again")
+        return state.but(unfilled=tuple(sorted({*state.unfilled, *names})))
 
     def _recover(self, keeper: LeaseKeeper | NoLease, full_refresh: bool) -> tuple[PipelineState, TargetState]:
         """Compare heads, and adopt what the target says, before anything is read."""

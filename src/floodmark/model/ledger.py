@@ -99,6 +99,8 @@ class PipelineState(Record):
     fell_to: StoredPosition | None = None
     """The source's highest value when a run last refused because it lay below the mark. It stays until somebody has
     answered, or the source would simply grow past the mark again, over rows that nobody read."""
+    unfilled: tuple[str, ...] = ()
+    """Columns that came later than rows of the table, which are still to be read again."""
     identity: dict[str, Any] = Field(default_factory=dict)
     """The declared source, cursor, keys and target that this state belongs to."""
     run_count: int = 0

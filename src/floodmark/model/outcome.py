@@ -90,6 +90,8 @@ class TargetState:
     wiped_by: str | None = None
     """A foreign commit that emptied or replaced the table after the newest head."""
     has_rows: bool = False
+    columns: tuple[str, ...] = ()
+    """Empty where nobody has asked for them."""
 
 
 @dataclass(frozen=True)

@@ -262,6 +262,19 @@ class PipelineSpec(Options):
         return self
 
     @model_validator(mode="after")
+    def _new_columns_are_seen(self) -> PipelineSpec:
+        if self.target.new_columns == "leave":
+            return self
+        if self.transform is not None:
+            raise ValueError(
+                "`new_columns: backfill` compares the source's columns with the table's, which a transform makes: "
+                "leave it out, and run `floodmark backfill` when the transform has a new column"
+            )
+        if self.target.schema_changes != "evolve":
+            raise ValueError("`new_columns: backfill` needs `schema_changes: evolve`: else no column is added")
+        return self
+
+    @model_validator(mode="after")
     def _history_has_an_order(self) -> PipelineSpec:
         if self.target.mode != "history" or isinstance(self.change, FullSpec):
             return self

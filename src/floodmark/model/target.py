@@ -51,6 +51,10 @@ class TargetSpec(Options):
         default="evolve",
         description="When the source's columns change: follow them, refuse, or keep the table as it is.",
     )
+    new_columns: Literal["leave", "backfill"] = Field(
+        default="leave",
+        description="Rows that were loaded before a column was there: leave it NULL, or read them again to fill it.",
+    )
     renames: Mapping[str, str] = Field(
         default_factory=dict, description="Columns that were renamed since the table was made, old name to new."
     )

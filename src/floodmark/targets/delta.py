@@ -89,6 +89,7 @@ class DeltaTarget:
             top_ordinal=log.spent[self._app_id],
             wiped_by=log.wiped_by(),
             has_rows=log.has_files,
+            columns=log.columns,
         )
 
     def find(self, batch_id: str) -> Landed | None:

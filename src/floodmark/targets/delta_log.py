@@ -76,6 +76,7 @@ class DeltaLog:
     spent: dict[str, int]
     """The highest transaction version by application id."""
     partitions: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
     def current(self) -> tuple[Commit, ...]:
         """What led to the table as it is: commits that a RESTORE undid are left out."""
@@ -133,6 +134,7 @@ def read_log(path: str, app_ids: tuple[str, ...], *, deep: bool = False) -> Delt
             properties=dict(table.metadata().configuration),
             spent={app: table.transaction_version(app) or 0 for app in app_ids},
             partitions=tuple(table.metadata().partition_columns),
+            columns=tuple(field.name for field in table.schema().fields),
         )
         if not deep and len(log.commits) == RECENT and not any(c.head for c in log.current()):
             log = replace(log, commits=_commits(table.history()))

@@ -84,7 +84,9 @@ class DatabaseTarget(ABC):
             # Heads outlive the table that they were for; what another one of its name held is not in this one.
             landed = tuple(one for one in kept if one.table_id == number)
             ((has_rows,),) = db.ask(f"SELECT EXISTS (SELECT 1 FROM {self._table})")
-            return TargetState(True, number, top, landed, top, has_rows=bool(has_rows))
+            asked = self._spec.target.new_columns == "backfill"
+            columns = tuple(name for name, _ in self._declared(db)) if asked else ()
+            return TargetState(True, number, top, landed, top, has_rows=bool(has_rows), columns=columns)
 
     def find(self, batch_id: str) -> Landed | None:
         with self._connected() as db:
