@@ -22,20 +22,9 @@ from floodmark.model.outcome import Head, Landed, Load, TargetState
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
 from floodmark.targets.delta_log import DeltaLog, read_log
 from floodmark.targets.delta_replace import Winners, is_replaceable, winners
-from floodmark.targets.delta_sql import (
-    OURS,
-    Range,
-    S,
-    T,
-    change_table,
-    cluster_table,
-    create_table,
-    merge,
-    prepare_again,
-    range_predicate,
-    same_row,
-)
+from floodmark.targets.delta_sql import OURS, change_table, cluster_table, create_table, prepare_again, table_at
 from floodmark.targets.delta_types import refuse_columns, refuse_folder
+from floodmark.targets.lake_sql import Range, S, T, merge, range_predicate, same_row
 from floodmark.targets.modes import refuse_mode
 from floodmark.targets.schema import Fit, fit
 from floodmark.targets.settings import set_for_now
@@ -160,7 +149,7 @@ class DeltaTarget:
         batch.createOrReplaceTempView(_BATCH)
         try:
             with self._transaction(spark, load.head):
-                spark.sql(merge(self._path, _BATCH, batch.schema, load, ranges)).collect()
+                spark.sql(merge(table_at(self._path), _BATCH, batch.schema, load, ranges)).collect()
         finally:
             spark.catalog.dropTempView(_BATCH)
 
