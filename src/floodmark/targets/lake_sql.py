@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from floodmark.errors import Refused
-from floodmark.model.names import OP, PROVENANCE, spark_name
+from floodmark.model.names import DELETED, OP, PROVENANCE, spark_name
 from floodmark.model.outcome import Load
 from floodmark.model.position import Position, Scalar
 
@@ -22,15 +22,20 @@ T, S = "floodmark_table", "floodmark_source"
 
 
 def merge(into: str, batch: str, schema: StructType, load: Load, ranges: Mapping[str, Range] | None = None) -> str:
-    """`into` is the table as SQL names it."""
-    names = [f.name for f in schema.fields]
+    """`into` is the table as SQL names it. Where the batch says that a row is deleted, the table's goes, unless it is
+    newer."""
+    names = [f.name for f in schema.fields if f.name != DELETED]
     values_of = {n: "'update'" if n == OP else f"{S}.{spark_name(n)}" for n in names}
     assignments = ", ".join(f"{T}.{spark_name(n)} = {value}" for n, value in values_of.items())
     columns, values = ", ".join(map(spark_name, names)), ", ".join(f"{S}.{spark_name(n)}" for n in names)
-    update = "" if load.only_new else f"WHEN MATCHED AND ({wins(schema, load)}) THEN UPDATE SET {assignments} "
+    gone = f"coalesce({S}.{spark_name(DELETED)}, false)"
+    delete, alive = "", ""
+    if DELETED in schema.names:
+        delete, alive = f"WHEN MATCHED AND {gone} AND ({_not_older(schema, load)}) THEN DELETE ", f"AND NOT {gone} "
+    update = f"{delete}WHEN MATCHED {alive}AND ({wins(schema, load)}) THEN UPDATE SET {assignments} "
     return (
         f"MERGE INTO {into} AS {T} USING {spark_name(batch)} AS {S} ON {same_row(load.keys, ranges or {})} "
-        f"{update}WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
+        f"{'' if load.only_new else update}WHEN NOT MATCHED {alive}THEN INSERT ({columns}) VALUES ({values})"
     )
 
 
@@ -57,6 +62,14 @@ def wins(schema: StructType, load: Load) -> str:
     return f"struct({ours}) > struct({theirs}) OR (({later}) AND ({differs}))"
 
 
+def _not_older(schema: StructType, load: Load) -> str:
+    """Whether a row that the batch says is deleted has the last word. It need not say anything else that is new."""
+    if not load.cursor or load.later_wins or any(_is_text(schema[c].dataType) for c in load.cursor):
+        return "true"
+    ours, theirs = _ordered(load, f"{S}."), _ordered(load, f"{T}.")
+    return f"struct({', '.join(ours)}) >= struct({', '.join(theirs)}) OR {ours[0]} IS NULL"
+
+
 def _ordered(load: Load, prefix: str = "") -> list[str]:
     """The cursor as it orders rows."""
     names = [prefix + spark_name(c) for c in load.cursor]
@@ -66,7 +79,7 @@ def _ordered(load: Load, prefix: str = "") -> list[str]:
 
 
 def _differs(schema: StructType, keys: Sequence[str]) -> str:
-    rest = [f for f in schema.fields if f.name not in (*keys, *PROVENANCE)]
+    rest = [f for f in schema.fields if f.name not in (*keys, *PROVENANCE, DELETED)]
     compared = [f.name for f in rest if f.dataType.typeName() not in ("map", "variant")]
     if len(compared) < len(rest):
         return "true"  # maps can't be compared: take the later read
