@@ -65,8 +65,14 @@ class DatabaseEnd:
                 pg.execute("SET timezone = 'UTC'")
                 return pg.execute(statement.encode()).fetchall()
         url = urlsplit(self.url)
-        place = {"host": url.hostname, "port": url.port or 3306, "database": url.path.lstrip("/")}
-        my = pymysql.connect(**place, user=url.username, password=url.password or "", charset="utf8mb4")
+        my = pymysql.connect(
+            host=url.hostname,
+            port=url.port or 3306,
+            user=url.username,
+            password=url.password or "",
+            database=url.path.lstrip("/"),
+            charset="utf8mb4",
+        )
         with my, my.cursor() as cursor:
             cursor.execute(statement)
             return list(cursor.fetchall())
