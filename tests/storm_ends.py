@@ -11,6 +11,9 @@ import psycopg
 import pymysql
 from tests.warehouse import SHOWN, TABLES
 
+from floodmark.targets.iceberg.catalog import Catalog
+from floodmark.targets.iceberg.connection import IcebergConnection
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -38,6 +41,22 @@ class DeltaEnd:
 
     def rows(self, spark: SparkSession) -> list[tuple[Any, ...]]:
         table = spark.read.format("delta").load(str(self.root / "lake" / "orders"))
+        return sorted(tuple(row) for row in table.selectExpr("id", "val", SHOWN_BY_SPARK).collect())
+
+
+@dataclass(frozen=True)
+class IcebergEnd:
+    root: Path
+    connection: str = "{type: iceberg, path: lake}"
+
+    def commits(self) -> int:
+        """Each load writes one, and publishes it."""
+        return len(list((self.root / "lake" / "default" / "orders" / "metadata").glob("snap-*.avro")))
+
+    def rows(self, spark: SparkSession) -> list[tuple[Any, ...]]:
+        catalog = Catalog(IcebergConnection(path="lake"), self.root)
+        catalog.attach(spark)
+        table = spark.table(catalog.sql_name("default", "orders"))
         return sorted(tuple(row) for row in table.selectExpr("id", "val", SHOWN_BY_SPARK).collect())
 
 
@@ -76,3 +95,10 @@ class DatabaseEnd:
         with my, my.cursor() as cursor:
             cursor.execute(statement)
             return list(cursor.fetchall())
+
+
+def end_of(kind: EndKind, root: Path, url: str = "") -> End:
+    """`url` is that of a database that nobody else uses."""
+    if kind == "postgres" or kind == "mariadb":
+        return DatabaseEnd(kind, url)
+    return DeltaEnd(root) if kind == "delta" else IcebergEnd(root)
