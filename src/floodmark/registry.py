@@ -17,6 +17,7 @@ BUILT_IN = {
     "connection.mariadb": "floodmark.connections.mysql:MysqlConnection",
     "connection.jdbc": "floodmark.sources.jdbc.connection:JdbcConnection",
     "connection.delta": "floodmark.targets.delta:DeltaConnection",
+    "connection.duckdb": "floodmark.connections.duckdb:DuckdbConnection",
     "source.sqlite": "floodmark.sources.sqlite.source:SqliteSource",
     "source.postgres": "floodmark.sources.postgres.source:PostgresSource",
     "source.mysql": "floodmark.sources.mysql.source:MysqlSource",
@@ -27,6 +28,7 @@ BUILT_IN = {
     "target.mysql": "floodmark.targets.mysql.target:MysqlTarget",
     "target.mariadb": "floodmark.targets.mysql.target:MysqlTarget",
     "target.sqlite": "floodmark.targets.sqlite.target:SqliteTarget",
+    "target.duckdb": "floodmark.targets.duckdb.target:DuckdbTarget",
     "change.timestamp": "floodmark.changes.timestamp:TimestampChange",
     "change.sequence": "floodmark.changes.sequence:SequenceChange",
     "change.none": "floodmark.changes.none:FullChange",
@@ -48,6 +50,7 @@ EXTRAS = {
     "pymysql": "mysql",
     "deltalake": "delta",
     "pyarrow": "delta",
+    "duckdb": "duckdb",
     "pyspark": "spark",
     "obstore": "object-store",
 }

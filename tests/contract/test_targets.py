@@ -11,16 +11,19 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import psycopg
 import pytest
 from psycopg import sql
 
+from floodmark.connections.duckdb import DuckdbConnection
 from floodmark.connections.mysql import MysqlConnection
 from floodmark.connections.names import quote
 from floodmark.connections.postgres import PostgresConnection
 from floodmark.connections.sqlite import SqliteConnection
 from floodmark.model.spec import PipelineSpec
 from floodmark.targets.delta import DeltaConnection, DeltaTarget
+from floodmark.targets.duckdb.target import DuckdbTarget
 from floodmark.targets.mysql.target import MysqlTarget
 from floodmark.targets.postgres.target import PostgresTarget
 from floodmark.targets.sqlite.target import SqliteTarget
@@ -136,6 +139,24 @@ def _of_sqlite(value: Any, declared: str, column: str) -> Any:
         assert isinstance(value, str)
         return Decimal(value)
     return bool(value) if declared == "BOOLEAN" else value
+
+
+class TestDuckdb(TargetContract):
+    @pytest.fixture
+    def world(self, tmp_path: Path) -> World:
+        connection = DuckdbConnection(path="warehouse.duckdb")
+
+        def read(table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+            with duckdb.connect(tmp_path / "warehouse.duckdb", read_only=True) as db:
+                db.execute("SET TimeZone = 'UTC'")
+                found = db.sql(f"SELECT {', '.join(map(quote, columns))} FROM {quote(table)}").to_arrow_table()
+                return list(zip(*(c.to_pylist() for c in found.columns), strict=True))
+
+        def drop(table: str) -> None:
+            with duckdb.connect(tmp_path / "warehouse.duckdb") as db:
+                db.execute(f"DROP TABLE {quote(table)}")
+
+        return World(open=lambda spec: DuckdbTarget(connection, spec, tmp_path), read=read, drop=drop)
 
 
 def _plain(value: Any, zoned: bool) -> Any:

@@ -32,6 +32,8 @@ class Dialect:
     """Before and behind a row that is left out where its key is taken."""
     updates_join: bool = False
     """`UPDATE t JOIN s` in place of `UPDATE t … FROM s`."""
+    compares_rows: bool = True
+    """`(a, b) > (c, d)` is unknown where a NULL decides it."""
     long_text: str = "text"
     table_options: str = ""
     """Behind the definition of a table."""
