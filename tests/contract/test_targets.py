@@ -25,6 +25,8 @@ from floodmark.model.spec import PipelineSpec
 from floodmark.targets.delta import DeltaConnection, DeltaTarget
 from floodmark.targets.duckdb.target import DuckdbTarget
 from floodmark.targets.mysql.target import MysqlTarget
+from floodmark.targets.parquet.reader import parquet_table
+from floodmark.targets.parquet.target import ParquetConnection, ParquetTarget
 from floodmark.targets.postgres.target import PostgresTarget
 from floodmark.targets.sqlite.target import SqliteTarget
 from floodmark.testing.target_suite import PartitionsContract, TargetContract, World
@@ -157,6 +159,29 @@ class TestDuckdb(TargetContract):
                 db.execute(f"DROP TABLE {quote(table)}")
 
         return World(open=lambda spec: DuckdbTarget(connection, spec, tmp_path), read=read, drop=drop)
+
+
+class TestParquet(PartitionsContract, TargetContract):
+    @pytest.fixture
+    def world(self, tmp_path: Path, spark: SparkSession) -> World:
+        connection = ParquetConnection(path="files")
+
+        def read(table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+            from pyspark.sql.types import StructType
+
+            found = parquet_table(tmp_path / "files" / table)
+            if not found.files:
+                return []
+            rows = spark.read.schema(StructType.fromJson(found.schema)).parquet(*found.files)
+            chosen = rows.select(*(f"`{c.replace('`', '``')}`" for c in columns))
+            zoned = [field.dataType.typeName() == "timestamp" for field in chosen.schema.fields]
+            return [tuple(map(_plain, row, zoned)) for row in chosen.collect()]
+
+        return World(
+            open=lambda spec: ParquetTarget(connection, spec, tmp_path),
+            read=read,
+            drop=lambda table: shutil.rmtree(tmp_path / "files" / table),
+        )
 
 
 def _plain(value: Any, zoned: bool) -> Any:

@@ -127,6 +127,8 @@ class DuckdbTarget(DatabaseTarget):
             f"{self._path.name}: {said}",
             table=self._spec.target.table,
             declared_at=self._spec.at("target"),
-            hint="set a lower `batch_rows`: rows that one load updates are held in memory" if "Out of Mem" in said else None,
+            hint="set a lower `batch_rows`: rows that one load updates are held in memory"
+            if "Out of Mem" in said
+            else None,
             transient=_PASSING.search(said) is not None,
         )
