@@ -19,6 +19,7 @@ __all__ = [
     "create_state_store",
     "declare",
     "load",
+    "parquet_table",
 ]
 
 _ROOMS = {
@@ -31,6 +32,7 @@ _ROOMS = {
     "create_state_store": "floodmark.stores",
     "declare": "floodmark.opening",
     "load": "floodmark.opening",
+    "parquet_table": "floodmark.targets.parquet.reader",
 }
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from floodmark.opening import declare, load
     from floodmark.project import Project
     from floodmark.stores import create_state_store
+    from floodmark.targets.parquet.reader import parquet_table
 
 
 def __getattr__(name: str) -> Any:

@@ -11,20 +11,25 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import psycopg
 import pytest
 from psycopg import sql
 
+from floodmark.connections.duckdb import DuckdbConnection
 from floodmark.connections.mysql import MysqlConnection
 from floodmark.connections.names import quote
 from floodmark.connections.postgres import PostgresConnection
 from floodmark.connections.sqlite import SqliteConnection
 from floodmark.model.spec import PipelineSpec
 from floodmark.targets.delta import DeltaConnection, DeltaTarget
+from floodmark.targets.duckdb.target import DuckdbTarget
 from floodmark.targets.iceberg.catalog import Catalog
 from floodmark.targets.iceberg.connection import IcebergConnection
 from floodmark.targets.iceberg.target import IcebergTarget
 from floodmark.targets.mysql.target import MysqlTarget
+from floodmark.targets.parquet.reader import parquet_table
+from floodmark.targets.parquet.target import ParquetConnection, ParquetTarget
 from floodmark.targets.postgres.target import PostgresTarget
 from floodmark.targets.sqlite.target import SqliteTarget
 from floodmark.testing.history_suite import HistoryContract
@@ -160,6 +165,47 @@ def _of_sqlite(value: Any, declared: str, column: str) -> Any:
         assert isinstance(value, str)
         return Decimal(value)
     return bool(value) if declared == "BOOLEAN" else value
+
+
+class TestDuckdb(HistoryContract, TargetContract):
+    @pytest.fixture
+    def world(self, tmp_path: Path) -> World:
+        connection = DuckdbConnection(path="warehouse.duckdb")
+
+        def read(table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+            with duckdb.connect(tmp_path / "warehouse.duckdb", read_only=True) as db:
+                db.execute("SET TimeZone = 'UTC'")
+                found = db.sql(f"SELECT {', '.join(map(quote, columns))} FROM {quote(table)}").to_arrow_table()
+                return list(zip(*(c.to_pylist() for c in found.columns), strict=True))
+
+        def drop(table: str) -> None:
+            with duckdb.connect(tmp_path / "warehouse.duckdb") as db:
+                db.execute(f"DROP TABLE {quote(table)}")
+
+        return World(open=lambda spec: DuckdbTarget(connection, spec, tmp_path), read=read, drop=drop)
+
+
+class TestParquet(PartitionsContract, TargetContract):
+    @pytest.fixture
+    def world(self, tmp_path: Path, spark: SparkSession) -> World:
+        connection = ParquetConnection(path="files")
+
+        def read(table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+            from pyspark.sql.types import StructType
+
+            found = parquet_table(tmp_path / "files" / table)
+            if not found.files:
+                return []
+            rows = spark.read.schema(StructType.fromJson(found.schema)).parquet(*found.files)
+            chosen = rows.select(*(f"`{c.replace('`', '``')}`" for c in columns))
+            zoned = [field.dataType.typeName() == "timestamp" for field in chosen.schema.fields]
+            return [tuple(map(_plain, row, zoned)) for row in chosen.collect()]
+
+        return World(
+            open=lambda spec: ParquetTarget(connection, spec, tmp_path),
+            read=read,
+            drop=lambda table: shutil.rmtree(tmp_path / "files" / table),
+        )
 
 
 def _plain(value: Any, zoned: bool) -> Any:

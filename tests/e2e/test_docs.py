@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import duckdb
 import pytest
 from tests.h2 import H2Shop
 from tests.lab import Kind, Lab, ok
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("sources", "changes", "modes", "targets", "shaping", "state")
-OWN_TESTS = ("sources/jdbc", "targets/mysql", "targets/postgres", "targets/sqlite")
+OWN_TESTS = ("sources/jdbc", "targets/duckdb", "targets/mysql", "targets/postgres", "targets/sqlite")
 PAGES = sorted(
     page
     for folder in FOLDERS
@@ -100,6 +101,15 @@ def test_the_example_of_the_page_on_sqlite_as_a_target_runs(sqlite_lab: Lab) -> 
     path.write_text(example(ROOT / "docs" / "targets" / "sqlite.md"))
     assert ok(load(path, spark=sqlite_lab.spark).run("orders")).rows.inserted == 3
     with closing(sqlite3.connect(sqlite_lab.root / "warehouse.db")) as db:
+        assert db.execute("SELECT id, val FROM orders ORDER BY id").fetchall() == [(1, "v1"), (2, "v2"), (3, "v3")]
+
+
+def test_the_example_of_the_page_on_duckdb_as_a_target_runs(sqlite_lab: Lab) -> None:
+    sqlite_lab.fill(3)
+    path = sqlite_lab.root / "floodmark.yml"
+    path.write_text(example(ROOT / "docs" / "targets" / "duckdb.md"))
+    assert ok(load(path, spark=sqlite_lab.spark).run("orders")).rows.inserted == 3
+    with duckdb.connect(sqlite_lab.root / "warehouse.duckdb", read_only=True) as db:
         assert db.execute("SELECT id, val FROM orders ORDER BY id").fetchall() == [(1, "v1"), (2, "v2"), (3, "v3")]
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
-from tests.lab import ok
+from tests.killed_inside import run_killed
+from tests.lab import Lab, ok
 from tests.services import run_faulty
 from tests.warehouse import WarehouseLab
 
@@ -50,3 +55,23 @@ def assert_killed_and_mended(lab: WarehouseLab, mode: str, step: str) -> None:
     assert lab.leftovers() == []
     ordinals = [number for (number,) in lab.ask("SELECT ordinal FROM floodmark_heads ORDER BY 1")]
     assert ordinals == sorted(set(ordinals))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_killed_between_staging_and_commit_into_a_file_and_run_again(
+    tmp_path: Path, spark: SparkSession, kind: str
+) -> None:
+    lab = Lab(tmp_path / "project", "sqlite", "", spark, lake=f"{{type: {kind}, path: warehouse.db}}")
+    lab.fill(30)
+    lab.write(mode="append", batch_rows=10)
+    run_killed("floodmark.targets.database.promote:Promotion.run", "run", "orders", cwd=lab.root)
+    project = lab.project(mode="append", batch_rows=10)
+    assert ok(project.run("orders")).rows.inserted == 30
+    assert ok(project.run("orders")).nothing_new
+    assert rows_in(kind, lab.root / "warehouse.db") == [(i, f"v{i}") for i in range(1, 31)]
+    assert [name for name in os.listdir(lab.root) if "warehouse" in name] == ["warehouse.db"]
+
+
+def rows_in(kind: str, path: Path) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path) if kind == "sqlite" else duckdb.connect(path)) as db:
+        return db.execute("SELECT id, val FROM orders ORDER BY id").fetchall()

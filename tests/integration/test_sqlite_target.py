@@ -13,7 +13,7 @@ from tests.lab import Lab, ok
 
 from floodmark.errors import TargetError
 from floodmark.opening import load
-from floodmark.targets.sqlite import staging
+from floodmark.targets.database import parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +23,7 @@ LAKE = "{type: sqlite, path: out/warehouse.db}"
 
 @pytest.fixture
 def lab(tmp_path: Path, spark: SparkSession) -> Lab:
-    lab = Lab(tmp_path / "project", "sqlite", "", spark, lake=LAKE)
+    lab = Lab(tmp_path / "a project", "sqlite", "", spark, lake=LAKE)
     (lab.root / "out").mkdir()
     return lab
 
@@ -41,7 +41,7 @@ def copies(lab: Lab) -> list[tuple[Any, ...]]:
 def test_load_after_load_and_the_state_rebuilt_from_the_file(
     lab: Lab, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "AT_ONCE", 4)
+    monkeypatch.setattr(parquet, "AT_ONCE", 4)
     lab.insert(*((i, f"v{i}", f"2026-01-01 10:{i:02}:00") for i in range(1, 31)))
     project = lab.project(mode=mode, batch_rows=10)
     assert ok(project.run_until_complete("orders")).rows.inserted == 30

@@ -110,8 +110,8 @@ class Promotion:
     def _is_not_older(self) -> str:
         if not self.load.cursor or self.load.later_wins or self._has_no_order:
             return "1 = 1"
-        ours, theirs = (", ".join(self._ordered(prefix)) for prefix in ("s.", "t."))
-        return f"coalesce(NOT (({ours}) < ({theirs})), 1 = 1)"
+        older = self._compared(self._ordered("s."), "<", self._ordered("t."))
+        return f"coalesce(NOT ({older}), 1 = 1)"
 
     def _same_row(self) -> str:
         return " AND ".join(f"t.{quote(key)} = s.{quote(key)}" for key in self.load.keys)
@@ -124,7 +124,7 @@ class Promotion:
         if not self.load.cursor or self.load.later_wins or self._has_no_order:
             return differs
         ours, theirs = self._ordered("s."), self._ordered("t.")
-        above = f"({', '.join(ours)}) > ({', '.join(theirs)})"
+        above = self._compared(ours, ">", theirs)
         higher = f"coalesce({above}, {ours[0]} IS NOT NULL AND {theirs[0]} IS NULL)"
         unequal = " OR ".join(self.dialect.distinct.format(a, b) for a, b in zip(ours, theirs, strict=True))
         return f"{higher} OR ((NOT ({unequal}) OR {ours[0]} IS NULL) AND {differs})"
@@ -152,10 +152,22 @@ class Promotion:
         for position, operator in edges:
             if position is not None:
                 names = self._ordered()[: len(position.values)]
-                bounds = ", ".join([VALUE] * len(names))
-                parts.append(f"({', '.join(names)}) {operator} ({bounds})")
-                values += self._bound(position, self.load.cursor)
+                parts.append(self._compared(names, operator, [VALUE] * len(names)))
+                bound = self._bound(position, self.load.cursor)
+                ends = [len(names)] if self.dialect.compares_rows else range(1, len(names) + 1)
+                values += [value for end in ends for value in bound[:end]]
         return " AND ".join(parts) or "1 = 1", values
+
+    def _compared(self, ours: Sequence[str], sign: str, theirs: Sequence[str]) -> str:
+        """The first column that differs decides."""
+        if self.dialect.compares_rows:
+            return f"({', '.join(ours)}) {sign} ({', '.join(theirs)})"
+        ways = []
+        for place in range(len(ours)):
+            parts = [f"{ours[i]} = {theirs[i]}" for i in range(place)]
+            own = sign if place == len(ours) - 1 else sign[0]
+            ways.append(" AND ".join([*parts, f"{ours[place]} {own} {theirs[place]}"]))
+        return f"({' OR '.join(f'({way})' for way in ways)})"
 
     def _bound(self, position: Position, columns: Sequence[str]) -> list[object]:
         return [self._value(v, c) for v, c in zip(position.values, columns, strict=False)]

@@ -36,6 +36,8 @@ class Dialect:
     """Of few rows with the table's, which are found by its key."""
     temporary: str = ""
     """Before TABLE where a temporary one is dropped."""
+    compares_rows: bool = True
+    """`(a, b) > (c, d)` is unknown where a NULL decides it."""
     long_text: str = "text"
     table_options: str = ""
     """Behind the definition of a table."""

@@ -3,7 +3,6 @@ transaction promotes it."""
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -19,9 +18,9 @@ from floodmark.connections.sqlite import SqliteConnection
 from floodmark.errors import ConfigError, TargetError
 from floodmark.model.outcome import Landed, TargetState
 from floodmark.model.spec import PipelineSpec
+from floodmark.targets.database.parquet import check_file, parquet, rows_of
 from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
 from floodmark.targets.database.target import DatabaseTarget
-from floodmark.targets.sqlite.staging import parquet, rows_of
 from floodmark.targets.sqlite.types import TYPES, as_kept, spark_type
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class SqliteTarget(DatabaseTarget):
     def inspect(self, *, deep: bool = False) -> TargetState:
         if self._path.exists():
             return super().inspect(deep=deep)
-        self._check_folder()
+        check_file(self._path, self._spec)
         return TargetState(exists=False)  # looking makes no file
 
     def find(self, batch_id: str) -> Landed | None:
@@ -91,7 +90,7 @@ class SqliteTarget(DatabaseTarget):
         assert isinstance(db, SqliteSession)  # noqa: S101 - our own
         names = batch.schema.names
         rows = 0
-        with parquet(as_kept(batch), self._path) as folder:
+        with parquet(as_kept(batch), self._path, self._name) as folder:
             # Without types: the values stay as they are until the table's own columns take them.
             db.run(f"CREATE TEMP TABLE floodmark_stage ({', '.join(map(quote, names))})")
             statement = f"INSERT INTO {STAGE} VALUES ({', '.join('?' * len(names))})"
@@ -130,15 +129,7 @@ class SqliteTarget(DatabaseTarget):
     # -- the file -------------------------------------------------------------------------------------------------
 
     def _check_writable(self, db: Session) -> None:  # noqa: ARG002 - the file says it
-        self._check_folder()
-
-    def _check_folder(self) -> None:
-        """SQLite keeps its journal beside the file."""
-        folder = self._path.parent
-        closed = next((p for p in (folder, self._path) if p.exists() and not os.access(p, os.W_OK)), None)
-        if not folder.is_dir() or closed is not None:
-            trouble = f"there is no folder {folder}" if closed is None else f"{closed} can't be written to"
-            raise TargetError(trouble, table=self._name, declared_at=self._spec.at("target.connection"))
+        check_file(self._path, self._spec)
 
     @contextmanager
     def _connected(self) -> Iterator[SqliteSession]:

@@ -1,0 +1,1 @@
+"""DuckDB files as targets: staged as Parquet, which DuckDB reads itself, one writer at a time."""
