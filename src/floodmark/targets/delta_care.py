@@ -52,15 +52,15 @@ def condition(log: DeltaLog) -> Condition:
         made_at=log.made_at,
         compacted_at=log.cared_at("compact"),
         vacuumed_at=log.cared_at("vacuum"),
-        keep_within=(_interval(log.properties, "delta.logRetentionDuration") or LOG_KEPT) / 2,
+        keep_within=_interval(log.properties, "delta.logRetentionDuration", LOG_KEPT) / 2,
         is_ours=OURS in log.properties,
     )
 
 
-def _interval(properties: Mapping[str, str], name: str) -> timedelta | None:
+def _interval(properties: Mapping[str, str], name: str, otherwise: timedelta) -> timedelta:
     """As Delta writes them: `interval 30 days`."""
     parts = _INTERVAL.findall(properties.get(name, ""))
-    return timedelta(seconds=sum(int(n) * _UNITS[unit.lower()] for n, unit in parts)) if parts else None
+    return timedelta(seconds=sum(int(n) * _UNITS[unit.lower()] for n, unit in parts)) if parts else otherwise
 
 
 def small_files(path: str) -> int:
@@ -111,7 +111,7 @@ def _vacuum(spark: SparkSession, path: str, log: DeltaLog, keep: timedelta | Non
 
 def retention(properties: Mapping[str, str], keep: timedelta | None) -> timedelta:
     """What the table itself asks for is somebody's promise to its readers: it counts where it is longer."""
-    asked = _interval(properties, "delta.deletedFileRetentionDuration") or timedelta(0)
+    asked = _interval(properties, "delta.deletedFileRetentionDuration", timedelta(0))
     return max(WEEK if keep is None else keep, asked)
 
 
