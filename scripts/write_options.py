@@ -28,7 +28,7 @@ from floodmark.model.spec import (
     TimestampSpec,
     TransformSpec,
 )
-from floodmark.model.target import HistorySpec, TargetSpec
+from floodmark.model.target import HistorySpec, MaintenanceSpec, TargetSpec
 from floodmark.registry import Registry
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
@@ -45,6 +45,7 @@ def page() -> str:
         ("change, by: none", FullSpec),
         ("target", TargetSpec),
         ("target.history", HistorySpec),
+        ("target.maintenance", MaintenanceSpec),
         ("columns.NAME", ColumnRule),
         ("columns.NAME.mask", MaskSpec),
         ("transform", TransformSpec),

@@ -116,7 +116,7 @@ class Loader:
     def _commit(self, state: PipelineState, intent: Intent, rows: int | None) -> PipelineState:
         self.around.stop.check()
         state = self.committer.announce(state.but(identity=self.spec.identity), intent, self.keeper.current)
-        spark = self._spark(self.work(state, rows))
+        spark = self.spark(self.work(state, rows))
         try:
             with self.tally.stage("load", f"{self.spec.target.mode} into {self.spec.target.table}"):
                 attempt = partial(self._attempt, spark, state, intent, rows)
@@ -146,8 +146,8 @@ class Loader:
         planned = rows if self.tally.plan is None else self.tally.plan.rows
         return Work(planned, state.rows_total if self.spec.target.matches_keys else 0)
 
-    def _spark(self, work: Work) -> SparkSession:
-        """Started when the first slice needs it, one for the run."""
+    def spark(self, work: Work) -> SparkSession:
+        """Started when the first slice, or the table's care, needs it; one for the run."""
         if self.session is None:
             with self.tally.stage("spark"):
                 self.session = self.around.spark(work, self.tally.notice)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
+from floodmark.model.care import Care, CareDone
 from floodmark.model.event import Event
 from floodmark.model.lease import Lease, Owner
 from floodmark.model.ledger import Ahead, PendingLook, PipelineState
@@ -134,6 +135,18 @@ class Target(Protocol):
 
     def find(self, batch_id: str) -> Landed | None:
         """The commit with this batch id in the *current* history."""
+
+
+@runtime_checkable
+class Maintains(Protocol):
+    """A target whose table wants care from time to time: `TargetState.condition` tells when it had some."""
+
+    def small_files(self) -> int:
+        """By how many a compaction could make the table's files fewer. Without Spark."""
+
+    def care(self, spark: SparkSession, wanted: Care) -> CareDone:
+        """One step, in commits that change no row and count as no load. Under the lease, beside writers that know of
+        none: where one of them is in the way it raises, and the table is as it was."""
 
 
 class StateStore(Protocol):

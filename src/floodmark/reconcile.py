@@ -126,7 +126,7 @@ def _gone(spec: PipelineSpec, trouble: str, witness: str) -> Refused:
 
 
 def _adopt(spec: PipelineSpec, state: PipelineState | None, target: TargetState) -> PipelineState:
-    rebuilt = rebuild(spec.name, target.landed)
+    rebuilt = rebuild(spec.name, target.landed, target.kept)
     assert rebuilt is not None  # noqa: S101 - the caller has seen a commit of ours
     _check_identity(spec, rebuilt.identity)
     if state is None:

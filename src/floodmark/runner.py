@@ -1,7 +1,9 @@
-"""One run, read top to bottom: lease, recover, look, plan, then slice by slice read, shape, load, commit."""
+"""One run, read top to bottom: lease, recover, look, plan, then slice by slice read, shape, load, commit; table
+care at the end, where it is due."""
 
 from __future__ import annotations
 
+from floodmark.care.caretaker import Caretaker
 from floodmark.committer import Committer
 from floodmark.errors import Fallen
 from floodmark.filling import new_columns
@@ -10,7 +12,7 @@ from floodmark.loader import Loader, Surroundings, next_ordinal
 from floodmark.model.event import Planned
 from floodmark.model.ledger import PipelineState, advance, reset
 from floodmark.model.outcome import RunResult, TargetState
-from floodmark.model.plan import RunPlan
+from floodmark.model.plan import RunPlan, Work
 from floodmark.observe.tally import Tally
 from floodmark.planner import slices
 from floodmark.ports import EventSink
@@ -106,7 +108,10 @@ class Runner:
         if plan.load_nulls and tally.complete:
             state = loader.load_nulls(state)
         seen = state.but(server=plan.server, nulls=plan.nulls if tally.complete else state.nulls, fell_to=None)
-        return self._close(keeper, seen)
+        closed = self._close(keeper, seen)
+        caretaker = Caretaker(self._spec, ready.target, tally, self._around.stop, self._around.now, keeper.check)
+        caretaker.look_after(target, closed, lambda: loader.spark(Work(0)))
+        return closed
 
     def _advanced(self, state: PipelineState, plan: RunPlan) -> PipelineState:
         """A source that has gone quiet lets go of the rows above the mark, or each look would go over them again."""

@@ -30,7 +30,7 @@ PAGES = sorted(
     for page in (ROOT / "docs" / folder).glob("*.md")
     if f"{folder}/{page.stem}" not in OWN_TESTS
 )
-PAGES.append(ROOT / "docs" / "spark.md")
+PAGES += [ROOT / "docs" / name for name in ("spark.md", "care.md")]
 
 STATES = {"postgres": "pg_db", "mysql": "my_db", "bucket": "s3_bucket"}
 """The page of a store to the fixture that has its server."""

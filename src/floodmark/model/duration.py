@@ -41,3 +41,17 @@ Duration = Annotated[
     PlainSerializer(show_duration),
     WithJsonSchema({"type": ["string", "integer"], "examples": ["2s", "5m", "1h30m"]}),
 ]
+
+
+def parse_interval(text: object) -> timedelta | None:
+    """How often something is done at most; None is never."""
+    # YAML 1.1 reads a bare `off` as false.
+    return None if text is False or text == "off" else parse_duration(text)
+
+
+Interval = Annotated[
+    timedelta | None,
+    BeforeValidator(parse_interval),
+    PlainSerializer(lambda interval: "off" if interval is None else show_duration(interval)),
+    WithJsonSchema({"type": ["string", "integer"], "examples": ["1h", "7d", "off"]}),
+]

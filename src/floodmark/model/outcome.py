@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from floodmark.model.ledger import Ahead, Intent
+from floodmark.model.care import Condition
+from floodmark.model.ledger import Ahead, Intent, PipelineState
 from floodmark.model.position import Position, StoredPosition
 from floodmark.model.record import Record
 from floodmark.model.target import Mode
@@ -76,6 +77,28 @@ class Landed:
     """What the load changed beside rows: new or wider columns."""
 
 
+class Kept(Record):
+    """A pipeline's newest head and what its ledger had come to, kept in the table itself where no expiry of its history
+    reaches: what earlier heads told is in it, so that later ones can be settled on top."""
+
+    table_id: str
+    """A copy of the table is another table: rows may have come to it since."""
+    seen: int
+    """The table's version when this was taken: what happened up to it is known here."""
+    at: datetime
+    version: int
+    """Of the head's own commit."""
+    inserted: int | None = None
+    updated: int | None = None
+    deleted: int | None = None
+    head: Head
+    state: PipelineState
+
+    def to_landed(self) -> Landed:
+        rows = Rows(None, self.inserted, self.updated, self.deleted)
+        return Landed(self.head, self.version, self.table_id, rows)
+
+
 @dataclass(frozen=True)
 class TargetState:
     """What the target says of itself, before anything is read."""
@@ -92,6 +115,10 @@ class TargetState:
     has_rows: bool = False
     columns: tuple[str, ...] = ()
     """Empty where nobody has asked for them."""
+    kept: Kept | None = None
+    """Of this pipeline, where the table keeps it."""
+    condition: Condition | None = None
+    """Of a table that wants care from time to time."""
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from floodmark.model.ledger import Intent, PipelineState, reset, settle
-from floodmark.model.outcome import Head, Landed, Rows
+from floodmark.model.outcome import Head, Kept, Landed, Rows
 from floodmark.model.position import Position
 from floodmark.model.window import MAIN, Window, loaded_beyond
 
 
-def rebuild(pipeline: str, landed: Sequence[Landed]) -> PipelineState | None:
-    """`landed` is newest first. The commits are settled again, oldest first, with the rules they were settled by; the
-    newest head decides where the mark stands. None without a head of this pipeline."""
+def rebuild(pipeline: str, landed: Sequence[Landed], kept: Kept | None = None) -> PipelineState | None:
+    """`landed` is newest first. The commits are settled again, oldest first, with the rules they were settled by, on
+    top of what the table has kept of earlier ones; the newest head decides where the mark stands. None without a head
+    of this pipeline."""
     commits = _in_order(pipeline, landed)
+    if kept is not None:
+        commits = [commit for commit in commits if commit.head.ordinal > kept.head.ordinal]
     if not commits:
-        return None
+        return None if kept is None else kept.state
     newest = commits[-1].head
-    state = PipelineState(pipeline=pipeline, start=commits[0].head.start)
+    state = PipelineState(pipeline=pipeline, start=commits[0].head.start) if kept is None else kept.state
     for commit in commits:
         head = commit.head
         state = settle(
@@ -33,10 +36,15 @@ def rebuild(pipeline: str, landed: Sequence[Landed]) -> PipelineState | None:
         state = _covered(state.but(start=newest.start, windows=()), newest, newest.mark)
     return state.but(
         identity=newest.identity,
-        run_count=len({commit.head.run for commit in commits}),
+        run_count=_runs(commits, kept),
         last_run_id=newest.run,
         last_run_at=newest.at,
     )
+
+
+def _runs(commits: Sequence[Landed], kept: Kept | None) -> int:
+    runs = {commit.head.run for commit in commits}
+    return len(runs) if kept is None else kept.state.run_count + len(runs - {kept.head.run})
 
 
 def _in_order(pipeline: str, landed: Sequence[Landed]) -> list[Landed]:

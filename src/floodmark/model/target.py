@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Literal
 
 from pydantic import Field, model_validator
 
+from floodmark.model.duration import Duration, Interval
 from floodmark.model.options import Options
 
 Mode = Literal["append", "upsert", "replace_range", "replace_partitions", "replace", "history"]
@@ -31,6 +33,29 @@ class HistorySpec(Options):
         if len({name.casefold() for name in self.names}) < len(self.names):
             raise ValueError("the columns of a history need three names")
         return self
+
+
+class MaintenanceSpec(Options):
+    """How often a table is taken care of, at the end of a run that has loaded something."""
+
+    compact: Interval = Field(
+        default=timedelta(hours=1),
+        description="Small files are made into large ones at most this often, once there are enough of them; or `off`.",
+    )
+    vacuum: Interval = Field(
+        default=timedelta(days=7),
+        description="Files that no kept version needs are removed at most this often; or `off`. A table that Floodmark "
+        "did not make is left alone unless this is set.",
+    )
+    keep: Duration | None = Field(
+        default=None,
+        description="How long files of older versions are kept for readers and time travel: 7d, or longer where the "
+        "table itself asks for it.",
+    )
+
+    @property
+    def vacuum_is_declared(self) -> bool:
+        return "vacuum" in self.model_fields_set
 
 
 class TargetSpec(Options):
@@ -60,6 +85,10 @@ class TargetSpec(Options):
     )
     provenance: bool = Field(
         default=False, description="Add `_floodmark_batch`, `_floodmark_loaded_at` and `_floodmark_op` to each row."
+    )
+
+    maintenance: MaintenanceSpec = Field(
+        default=MaintenanceSpec(), description="Table care: compaction and removal of old files."
     )
 
     @property

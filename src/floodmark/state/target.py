@@ -72,7 +72,8 @@ class TargetStore:
         """Nothing is held open."""
 
     def _derived(self, pipeline: str) -> PipelineState | None:
-        state = rebuild(pipeline, self._inspect(pipeline).landed)
+        target = self._inspect(pipeline)
+        state = rebuild(pipeline, target.landed, target.kept)
         # The ordinal serves as revision: the same for everyone who looks, and higher after each commit.
         return state if state is None or state.head is None else state.but(revision=state.head.ordinal)
 

@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from floodmark.errors import ConfigError, TargetError
+from floodmark.model.care import Care, CareDone
 from floodmark.model.names import DELETED
 from floodmark.model.outcome import Head, Landed, Load, TargetState
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
 from floodmark.targets.deletes import check_deletes, has_deletes, survivors, table_schema
-from floodmark.targets.delta_log import DeltaLog, read_log
+from floodmark.targets.delta_care import condition, small_files, take_care
+from floodmark.targets.delta_log import DeltaLog, app_id, read_log
 from floodmark.targets.delta_replace import Winners, is_replaceable, winners
 from floodmark.targets.delta_sql import OURS, change_table, cluster_table, create_table, prepare_again, table_at
 from floodmark.targets.delta_types import refuse_columns, refuse_folder
@@ -78,6 +80,8 @@ class DeltaTarget:
             wiped_by=log.wiped_by(),
             has_rows=log.has_files,
             columns=log.columns,
+            kept=log.kept(self._spec.name),
+            condition=condition(log),
         )
 
     def find(self, batch_id: str) -> Landed | None:
@@ -117,6 +121,13 @@ class DeltaTarget:
             return None
         rows = landed.rows if read is None else replace(landed.rows, read=read)
         return replace(landed, notices=fitted.notices, rows=rows)
+
+    def small_files(self) -> int:
+        return small_files(self._path)
+
+    def care(self, spark: SparkSession, wanted: Care) -> CareDone:
+        log = self._log(deep=wanted.step == "keep")
+        return CareDone() if log is None else take_care(spark, self._path, log, wanted, self._spec)
 
     def _is_untouched(self, log: DeltaLog) -> bool:
         """A first load made the table and then failed: what it was to hold may have been declared anew since."""
@@ -241,12 +252,11 @@ class DeltaTarget:
     # -- the log --------------------------------------------------------------------------------------------------
 
     def _log(self, *, deep: bool = False) -> DeltaLog | None:
-        return read_log(self._path, (self._app_id,), deep=deep)
+        return read_log(self._path, self._spec.name, deep=deep)
 
     @property
     def _app_id(self) -> str:
-        """One for all lanes: a backfill that was paused and overtaken is then fenced like any other load."""
-        return f"floodmark:{self._spec.name}:main"
+        return app_id(self._spec.name)
 
 
 def _metadata(head: Head) -> str:

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
 
 from floodmark.errors import MissingExtra, TargetError
-from floodmark.model.outcome import Head, Landed, Rows
+from floodmark.model.outcome import Head, Kept, Landed, Rows
 
 RECENT = 50
 """Commits read at first; all of them only where the head is not among these."""
+
+KEPT = "floodmark.head."
+"""Property of a table, by pipeline. Properties live in checkpoints, and a RESTORE undoes them with the rows."""
+
+NOTES = {step: f"floodmark:{step}" for step in ("compact", "vacuum")}
+"""Transaction ids whose version is the second of the last care. They too outlive the log's cleanup, and unlike a
+property they are in no other writer's way."""
+
+
+def app_id(pipeline: str) -> str:
+    """One for all lanes: a backfill that was paused and overtaken is then fenced like any other load."""
+    return f"floodmark:{pipeline}:main"
 
 
 @dataclass(frozen=True)
@@ -77,6 +89,7 @@ class DeltaLog:
     """The highest transaction version by application id."""
     partitions: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    made_at: datetime | None = None
 
     def current(self) -> tuple[Commit, ...]:
         """What led to the table as it is: commits that a RESTORE undid are left out."""
@@ -99,11 +112,42 @@ class DeltaLog:
         return max((c.version for c in self.commits if c.at_ms <= moment), default=-1)
 
     def landed(self, pipeline: str) -> tuple[Landed, ...]:
-        return tuple(
+        """Newest first. The last one may be known from what the table has kept, its commit being forgotten."""
+        found = tuple(
             Landed(c.head, c.version, self.table_id, c.rows)
             for c in self.current()
             if c.head is not None and c.head.pipeline == pipeline
         )
+        kept = self.kept(pipeline)
+        if kept is None or (found and found[-1].head.ordinal <= kept.head.ordinal):
+            return found
+        return (*found, kept.to_landed())
+
+    def kept(self, pipeline: str) -> Kept | None:
+        kept = _kept(self.properties.get(f"{KEPT}{pipeline}"))
+        if kept is None or kept.table_id != self.table_id:
+            return None
+        # A RESTORE takes the property back with the rows, unless it came between the look and the property.
+        later = [c for c in self.commits if c.operation == "RESTORE" and c.version > kept.seen]
+        return None if any(self._restored_to(c) < kept.version for c in later) else kept
+
+    def pipelines(self) -> set[str]:
+        """All that have a head here."""
+        heads = {c.head.pipeline for c in self.current() if c.head is not None}
+        return heads | {name.removeprefix(KEPT) for name in self.properties if name.startswith(KEPT)}
+
+    def tells_of(self, pipeline: str) -> bool:
+        """Whether the commits that were read say where this pipeline stands."""
+        if any(c.head is not None and c.head.pipeline == pipeline for c in self.current()):
+            return True
+        kept = self.kept(pipeline)
+        if kept is None or kept.head.ordinal < self.spent[app_id(pipeline)]:
+            return False
+        return self.commits[-1].version <= kept.seen + 1
+
+    def cared_at(self, step: str) -> datetime | None:
+        second = self.spent[NOTES[step]]
+        return datetime.fromtimestamp(second, UTC) if second else None
 
     def wiped_by(self) -> str | None:
         """A foreign commit that emptied the table after the newest head."""
@@ -115,7 +159,7 @@ class DeltaLog:
         return None
 
 
-def read_log(path: str, app_ids: tuple[str, ...], *, deep: bool = False) -> DeltaLog | None:
+def read_log(path: str, pipeline: str, *, deep: bool = False) -> DeltaLog | None:
     """None when there is no Delta table at the path."""
     try:
         from deltalake import DeltaTable
@@ -126,17 +170,19 @@ def read_log(path: str, app_ids: tuple[str, ...], *, deep: bool = False) -> Delt
         if not DeltaTable.is_deltatable(path):
             return None
         table = DeltaTable(path)
+        metadata = table.metadata()
         log = DeltaLog(
-            table_id=str(table.metadata().id),
+            table_id=str(metadata.id),
             version=table.version(),
             commits=_commits(table.history(None if deep else RECENT)),
             has_files=bool(table.file_uris()),
-            properties=dict(table.metadata().configuration),
-            spent={app: table.transaction_version(app) or 0 for app in app_ids},
-            partitions=tuple(table.metadata().partition_columns),
             columns=tuple(field.name for field in table.schema().fields),
+            properties=dict(metadata.configuration),
+            spent={app: table.transaction_version(app) or 0 for app in (app_id(pipeline), *NOTES.values())},
+            partitions=tuple(metadata.partition_columns),
+            made_at=datetime.fromtimestamp(metadata.created_time / 1000, UTC) if metadata.created_time else None,
         )
-        if not deep and len(log.commits) == RECENT and not any(c.head for c in log.current()):
+        if not deep and len(log.commits) == RECENT and not log.tells_of(pipeline):
             log = replace(log, commits=_commits(table.history()))
         return log
     except TableNotFoundError:
@@ -157,6 +203,14 @@ def _commits(history: list[dict[str, Any]]) -> tuple[Commit, ...]:
         )
         for entry in history
     )
+
+
+def _kept(value: str | None) -> Kept | None:
+    """Somebody may have written it by hand: then the history is asked, as if there were none."""
+    try:
+        return None if value is None else Kept.from_dict(json.loads(value))
+    except (json.JSONDecodeError, ValidationError):
+        return None
 
 
 def _head(metadata: object) -> Head | None:

@@ -52,7 +52,11 @@ def _settings(batch: DataFrame, spec: TargetSpec) -> dict[str, str]:
 
 def prepare_again(path: str, batch: DataFrame, spec: TargetSpec) -> str:
     """For a table of ours that nothing is in yet, before an overwrite gives it other columns."""
-    return f"ALTER TABLE {table_at(path)} SET TBLPROPERTIES ({table_properties(_settings(batch, spec))})"
+    return set_properties(path, _settings(batch, spec))
+
+
+def set_properties(path: str, properties: Mapping[str, str]) -> str:
+    return f"ALTER TABLE {table_at(path)} SET TBLPROPERTIES ({table_properties(properties)})"
 
 
 def cluster_table(path: str, spec: TargetSpec) -> str:

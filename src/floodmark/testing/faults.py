@@ -33,7 +33,7 @@ FaultKind = Literal["source", "target", "store"]
 
 STEPS: dict[FaultKind, tuple[str, ...]] = {
     "source": ("describe", "nulls", "count", "look", "next_cut", "snapshot", "read"),
-    "target": ("inspect", "load", "find"),
+    "target": ("inspect", "load", "find", "care"),
     "store": ("get", "save", "acquire", "beat", "release", "record_run"),
 }
 

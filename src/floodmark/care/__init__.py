@@ -1,0 +1,1 @@
+"""Table care: compaction, removal of old files, heads that outlive the history."""
