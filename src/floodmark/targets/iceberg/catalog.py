@@ -30,10 +30,10 @@ class Catalog:
         self._connection, self._root = connection, root
         self._kind = connection.catalog.type
         path = connection.path
-        self.warehouse = path if path is None or "://" in path else str((root / path).resolve())
-        if self._kind == "rest":
-            self.warehouse = path  # the server's own name for it
-        self.folder = None if self.warehouse is None or "://" in self.warehouse else Path(self.warehouse)
+        # A server has its own name for it.
+        here = path is not None and "://" not in path and self._kind != "rest"
+        self.warehouse = str((root / str(path)).resolve()) if here else path
+        self.folder = Path(str(self.warehouse)) if here else None
         """Of the tables, where they are on this machine."""
 
     @property

@@ -86,7 +86,7 @@ class IcebergTarget:
         shape = make(spark, self._sql, batch, self._spec, log)
         with branch_from(log, spark, self._catalog.name, self._table, load.intent.batch) as branch:
             read = self._write(branch, shape, load, log, anew=anew)
-            landed = self._publish(branch, load)
+            landed = self.publish(branch, load)
             if landed is not None:
                 self._settle(spark, shape, landed)
         if landed is None:
@@ -173,7 +173,8 @@ class IcebergTarget:
             spark.catalog.dropTempView(_BATCH)
         return held.rows if held else seen.get.get("rows")
 
-    def _publish(self, branch: Branch, load: Load) -> Landed | None:
+    def publish(self, branch: Branch, load: Load) -> Landed | None:
+        """Makes it main, if that is still where the load began; None when another load has taken this one's place."""
         log = self._log()
         if log is None or not branch.is_sound(log):
             self._check_overtaken(log, load)
