@@ -87,11 +87,11 @@ def test_types_that_can_not_grow_or_be_kept_are_refused_by_name(lab: IcebergLab)
     ):
         refused = lab.project(mode="append", transform=f'{{sql: "select *, {made} as n from source"}}').run("orders")
         assert told in refused.errors[0]
-    taken = lab.project(transform='{sql: "select *, 1 as _file from source"}').run("orders")
+    taken = lab.project(mode="append", transform='{sql: "select *, 1 as _file from source"}').run("orders")
     assert 'column "_file" can\'t be in an Iceberg table' in taken.errors[0]
-    ok(lab.project(transform='{sql: "select *, 1 as n from source"}').run("orders"))
+    ok(lab.project(mode="append", transform='{sql: "select *, 1 as n from source"}').run("orders"))
     lab.fill(1, at="2026-01-02 10:00:00", start=2)
-    other = lab.project(transform='{sql: "select *, 0.5D as n from source"}').run("orders")
+    other = lab.project(mode="append", transform='{sql: "select *, 0.5D as n from source"}').run("orders")
     assert 'column "n" was int and is double, which Iceberg can\'t change it to' in other.errors[0]
 
 
