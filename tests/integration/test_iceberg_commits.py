@@ -26,6 +26,7 @@ def lake(tmp_path: Path, spark: SparkSession) -> Lake:
     return Lake(tmp_path, spark)
 
 
+COMPACT = "CALL {c}.system.rewrite_data_files(table => 'default.orders', options => map('rewrite-all', 'true'))"
 EXPIRE = "CALL {c}.system.expire_snapshots(table => 'default.orders', older_than => TIMESTAMP '2100-01-01')"
 
 
@@ -47,11 +48,18 @@ def test_a_runner_that_was_overtaken_can_not_publish(lake: Lake, mode: str, firs
         lake.begin(mode).load([(1, "a", 1)])
     ordinal = 1 if first else 2
     slow, quick = lake.begin(mode, Paused), lake.begin(mode)
-    Paused.meanwhile = staticmethod(lambda: quick.load([(2, "quick", 2)], ordinal=ordinal, batch="quick"))
+    seen: list[Any] = []
+
+    def overtake() -> None:
+        seen.extend(slow.rows())
+        quick.load([(2, "quick", 2)], ordinal=ordinal, batch="quick")
+
+    Paused.meanwhile = staticmethod(overtake)
     frame = slow.spark.createDataFrame([(2, "slow", 2), (3, "slow", 2)], COLUMNS)
     assert slow.attempt(frame, ordinal=ordinal, batch="slow") is None
-    assert quick.rows() == [(2, "quick", 2)] if first else [(1, "a", 1), (2, "quick", 2)]
+    assert quick.rows() == [(1, "a", 1), (2, "quick", 2)][first:]
     assert quick.target.find("slow") is None
+    assert seen == ([] if first else [(1, "a", 1)]), "readers see main, and nothing that is on its way"
     assert lake.branches() == ["main"]
 
 
@@ -121,20 +129,22 @@ def test_after_a_rollback_the_commits_it_undid_are_gone_and_their_places_taken(l
     assert orders.rows() == [(1, "a", 1), (2, "a", 2), (3, "again", 3)]
 
 
-def test_heads_outlive_their_snapshots(lake: Lake) -> None:
-    orders = lake.begin("append")
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+@pytest.mark.parametrize("often", [1, 2])
+def test_heads_outlive_their_snapshots(lake: Lake, mode: str, often: int) -> None:
+    orders = lake.begin(mode)
     for number in (1, 2, 3):
-        orders.load([(number, "a", number)])
-    lake.sql("CALL {c}.system.rewrite_data_files(table => 'default.orders', options => map('rewrite-all', 'true'))")
-    lake.sql(
-        "CALL {c}.system.expire_snapshots(table => 'default.orders', older_than => TIMESTAMP '2100-01-01 00:00:00')"
-    )
+        orders.load([(number, "a", number), (9, "b", number)])
+    for _ in range(often):
+        lake.sql(COMPACT)
+    lake.sql(EXPIRE)
+    assert not any("floodmark.head" in s.summary.additional_properties for s in lake.table().snapshots())
     state = orders.target.inspect()
     assert [landed.head.batch for landed in state.landed] == ["b3"]
     assert (state.top_ordinal, state.wiped_by, state.has_rows) == (3, None, True)
     assert orders.attempt(orders.spark.createDataFrame([(3, "again", 3)], COLUMNS), ordinal=3) is None
     orders.load([(4, "a", 4)])
-    assert len(orders.rows()) == 4
+    assert len(orders.rows()) == (5 if mode == "upsert" else 7)
 
 
 def test_a_rollback_and_then_expired_snapshots_leave_no_head_behind(lake: Lake) -> None:
@@ -148,6 +158,10 @@ def test_a_rollback_and_then_expired_snapshots_leave_no_head_behind(lake: Lake) 
     )
     state = orders.target.inspect()
     assert ([landed.head.batch for landed in state.landed], state.top_ordinal) == (["b1"], 2)
+    lake.sql(COMPACT)
+    lake.sql(EXPIRE)
+    state = orders.target.inspect()
+    assert (state.landed, state.top_ordinal) == ((), 2), "the head that is kept was rolled back"
 
 
 def test_a_table_that_somebody_emptied_says_so(lake: Lake) -> None:
@@ -159,3 +173,20 @@ def test_a_table_that_somebody_emptied_says_so(lake: Lake) -> None:
     state = orders.target.inspect()
     assert "delete in snapshot" in (state.wiped_by or "")
     assert not state.has_rows
+
+
+def test_a_first_load_that_failed_leaves_a_table_that_may_still_change(lake: Lake) -> None:
+    from pyspark.sql import functions as F
+
+    orders = lake.begin("append", partition_by=("val",))
+    frame = orders.spark.createDataFrame([(1, "a", 1)], COLUMNS).withColumn(
+        "seq", F.raise_error(F.lit("no")).cast("long")
+    )
+    with pytest.raises(Exception, match="no"):
+        orders.attempt(frame)
+    state = orders.target.inspect()
+    assert (state.exists, state.has_rows, state.top_ordinal) == (True, False, 0)
+    again = lake.begin("append")
+    again.load([(1, 2, 1)], "id bigint, val bigint, seq bigint")
+    assert again.rows() == [(1, 2, 1)]
+    assert lake.table().spec().fields == ()

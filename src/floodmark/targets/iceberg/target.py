@@ -210,7 +210,7 @@ class IcebergTarget:
             tip = None if log is None or log.main is None else log.snapshots[log.main]
             if log is None or tip is None or tip.head != landed.head:
                 return
-            kept = Kept(landed.head, log.spent(self._spec.name), tip.id, tip.sequence)
+            kept = Kept(landed.head, log.spent(self._spec.name), tip.id, tip.sequence, tip.live)
             spark.sql(set_property(self._sql, f"{HEAD}.{self._spec.name}", kept.written()))
             for statement in drop_columns(self._sql, shape.emptied):
                 spark.sql(statement)
