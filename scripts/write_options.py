@@ -30,6 +30,7 @@ from floodmark.model.spec import (
 )
 from floodmark.model.target import HistorySpec, MaintenanceSpec, TargetSpec
 from floodmark.registry import Registry
+from floodmark.targets.iceberg.connection import CatalogOptions
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
 NOT_WRITTEN = {"name", "places", "root", "secrets"}
@@ -54,6 +55,7 @@ def page() -> str:
     ]
     registry = Registry.default()
     sections += [(f"connections, type: {n}", registry.get("connection", n)) for n in registry.names("connection")]
+    sections.append(("connections, type: iceberg, catalog", CatalogOptions))
     lines = [
         "# All options",
         "",
@@ -75,7 +77,7 @@ def page() -> str:
 
 def rows(options: type[BaseModel]) -> Iterator[str]:
     for name, field in options.model_fields.items():
-        if name not in NOT_WRITTEN:
+        if name not in NOT_WRITTEN or options is CatalogOptions:
             yield f"| `{name}` | {shown_type(field.annotation)} | {default(field)} | {field.description or ''} |"
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 from tests.h2 import H2Shop
+from tests.iceberg import IcebergLab
 from tests.lab import Kind, Lab, ok
 from tests.warehouse import WarehouseLab
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("sources", "changes", "modes", "targets", "shaping", "state")
-OWN_TESTS = ("sources/jdbc", "targets/duckdb", "targets/mysql", "targets/postgres", "targets/sqlite")
+OWN_TESTS = ("sources/jdbc", "targets/duckdb", "targets/iceberg", "targets/mysql", "targets/postgres", "targets/sqlite")
 PAGES = sorted(
     page
     for folder in FOLDERS
@@ -93,6 +94,15 @@ def test_the_example_of_a_page_on_a_database_as_a_target_runs(
     path.write_text(example(ROOT / "docs" / "targets" / f"{page}.md"))
     assert ok(load(path, spark=sqlite_lab.spark).run("orders")).rows.inserted == 3
     assert [row[:2] for row in warehouse.target_rows()] == [(1, "v1"), (2, "v2"), (3, "v3")]
+
+
+def test_the_example_of_the_page_on_iceberg_runs(tmp_path: Path, spark: SparkSession) -> None:
+    lab = IcebergLab(tmp_path / "project", "sqlite", "", spark)
+    lab.fill(3)
+    path = lab.root / "floodmark.yml"
+    path.write_text(example(ROOT / "docs" / "targets" / "iceberg.md"))
+    assert ok(load(path, spark=spark).run("orders")).rows.inserted == 3
+    lab.assert_equal()
 
 
 def test_the_example_of_the_page_on_sqlite_as_a_target_runs(sqlite_lab: Lab) -> None:

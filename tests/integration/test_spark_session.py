@@ -14,7 +14,7 @@ from floodmark.errors import ConfigError
 from floodmark.model.plan import Work
 from floodmark.model.spec import SparkSpec
 from floodmark.spark.session import open_session, own_session
-from floodmark.spark.tuning import settings_for
+from floodmark.spark.tuning import ICEBERG_SETTINGS, settings_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +73,7 @@ def test_sessions_have_their_own_settings_and_share_the_first_ones(spark: SparkS
         assert session.conf.get("spark.sql.session.timeZone") == "UTC"
         assert session.conf.get("spark.sql.shuffle.partitions") == "4"
         assert session.conf.get("spark.databricks.delta.snapshotPartitions") == "1"
-        assert "io.delta.sql.DeltaSparkSessionExtension" in str(session.conf.get("spark.sql.extensions")).split(",")
+        assert "io.delta.sql.DeltaSparkSessionExtension" in (session.conf.get("spark.sql.extensions") or "").split(",")
         assert session.conf.get("spark.sql.adaptive.enabled") == "false", "off for small work, as these tests are"
     one.conf.set("spark.sql.shuffle.partitions", "7")
     assert own_session(one).conf.get("spark.sql.shuffle.partitions") == "7"
@@ -288,6 +288,9 @@ def test_a_cluster_gets_copies_of_the_jars_and_keeps_its_own_catalog(tmp_path: P
     log_file = tmp_path / "spark.log"
     mine = SparkSpec(master="yarn", config={"spark.jars": "/mine.jar", "spark.sql.extensions": "my.Extension"})
     settings = settings_for(mine, needs=["delta"], log_file=log_file)
+    both = settings_for(mine, needs=["delta", "iceberg"], log_file=log_file)["spark.sql.extensions"]
+    named = {*settings["spark.sql.extensions"].split(","), ICEBERG_SETTINGS["spark.sql.extensions"]}
+    assert set(both.split(",")) == named
     assert settings["spark.jars"].startswith("/mine.jar,")
     assert "delta-spark_4.1_2.13-4.4.0.jar" in settings["spark.jars"]
     assert settings["spark.sql.extensions"] == "my.Extension,io.delta.sql.DeltaSparkSessionExtension"

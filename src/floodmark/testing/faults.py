@@ -31,9 +31,10 @@ from floodmark.registry import Registry
 
 FaultKind = Literal["source", "target", "store"]
 
+# `publish` is of no port: a target has it where a load is written first and takes effect later.
 STEPS: dict[FaultKind, tuple[str, ...]] = {
     "source": ("describe", "nulls", "count", "look", "next_cut", "snapshot", "read"),
-    "target": ("inspect", "load", "find", "care"),
+    "target": ("inspect", "load", "find", "publish", "care"),
     "store": ("get", "save", "acquire", "beat", "release", "record_run"),
 }
 

@@ -30,10 +30,10 @@ class Catalog:
         self._connection, self._root = connection, root
         self._kind = connection.catalog.type
         path = connection.path
-        self.warehouse = path if path is None or "://" in path else str((root / path).resolve())
-        if self._kind == "rest":
-            self.warehouse = path  # the server's own name for it
-        self.folder = None if self.warehouse is None or "://" in self.warehouse else Path(self.warehouse)
+        # A server has its own name for it.
+        here = path is not None and "://" not in path and self._kind != "rest"
+        self.warehouse = str((root / str(path)).resolve()) if here else path
+        self.folder = Path(str(self.warehouse)) if here else None
         """Of the tables, where they are on this machine."""
 
     @property
@@ -69,7 +69,8 @@ class Catalog:
         if self._kind == "rest" and uri is not None:
             own["uri"] = uri.get_secret_value()
         if self._kind == "jdbc":
-            own |= {"jdbc.schema-version": "V1", **self._jdbc}
+            # Nobody closes a session's catalog: one connection is enough to be left open.
+            own |= {"jdbc.schema-version": "V1", "clients": "1", **self._jdbc}
         return own | self._given
 
     def attach(self, spark: SparkSession) -> None:
@@ -140,7 +141,8 @@ class Catalog:
                 raise TargetError(f"there is no folder {self._sqlite.parent} for the catalog")
             return None  # asking would make it
         try:
-            table = load_catalog(self.name, **self._for_pyiceberg()).load_table(identifier)
+            with load_catalog(self.name, **self._for_pyiceberg()) as catalog:
+                table = catalog.load_table(identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
         except Exception as error:

@@ -55,6 +55,18 @@ class Snapshot:
         return int(self.summary.get(name, 0))
 
     @property
+    def live(self) -> int:
+        """Rows of the table, as far as it counts them."""
+        return self.count("total-records") - self.count("total-position-deletes")
+
+    @property
+    def live_before(self) -> tuple[int, int]:
+        """With what was marked as deleted taken off, and without: marks may outlive the rows that they were for."""
+        records = self.count("total-records") - self.count("added-records") + self.count("deleted-records")
+        added = self.count("added-position-deletes") - self.count("removed-position-deletes")
+        return records - self.count("total-position-deletes") + added, records
+
+    @property
     def rows(self) -> Rows:
         if f"{MERGED}inserted" in self.summary:
             inserted, updated, deleted = (self.count(f"{MERGED}{done}") for done in ("inserted", "updated", "deleted"))
@@ -171,10 +183,14 @@ class IcebergLog:
         return Kept.read(self.properties.get(f"{HEAD}.{pipeline}"))
 
     def _has_expired(self, kept: Kept) -> bool:
-        """Its snapshot is older than all that main still knows of itself: not one that was rolled back."""
+        """Its snapshot is older than all that main still knows of itself, and led to that: one that was rolled back
+        has left other rows behind."""
         known = list(self.ancestors(self.main))
-        cut = bool(known) and known[-1].parent is not None
-        return cut and kept.snapshot not in self.snapshots and kept.sequence < known[-1].sequence
+        if not known or known[-1].parent is None or kept.snapshot in self.snapshots:
+            return False
+        oldest = known[-1]
+        followed = oldest.parent == kept.snapshot or kept.live in oldest.live_before
+        return followed and kept.sequence < oldest.sequence
 
 
 @dataclass(frozen=True)
@@ -185,18 +201,21 @@ class Kept:
     top: int
     snapshot: int
     sequence: int
+    live: int
+    """Rows of the table behind it."""
 
     @classmethod
     def read(cls, text: str | None) -> Kept | None:
         try:
             told = json.loads(text or "{}")
-            return cls(Head.from_dict(told["head"]), int(told["top"]), int(told["snapshot"]), int(told["sequence"]))
+            numbers = (int(told[name]) for name in ("top", "snapshot", "sequence", "live"))
+            return cls(Head.from_dict(told["head"]), *numbers)
         except (ValueError, KeyError, TypeError, ValidationError):
             return None
 
     def written(self) -> str:
-        told = {"head": self.head.to_dict(), "top": self.top, "snapshot": self.snapshot, "sequence": self.sequence}
-        return json.dumps(told, separators=(",", ":"))
+        numbers = {"top": self.top, "snapshot": self.snapshot, "sequence": self.sequence, "live": self.live}
+        return json.dumps({"head": self.head.to_dict(), **numbers}, separators=(",", ":"))
 
 
 def _snapshot(entry: dict[str, Any]) -> Snapshot:

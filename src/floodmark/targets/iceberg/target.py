@@ -90,7 +90,7 @@ class IcebergTarget:
         shape = make(spark, self._sql, batch, self._spec, log)
         with branch_from(log, spark, self._catalog.name, self._table, load.intent.batch) as branch:
             read = self._write(branch, shape, load, log, anew=anew)
-            landed = self._publish(branch, load)
+            landed = self.publish(branch, load)
             if landed is not None:
                 self._settle(spark, shape, landed)
         if landed is None:
@@ -196,7 +196,8 @@ class IcebergTarget:
         finally:
             branch.spark.catalog.dropTempView(_BATCH)
 
-    def _publish(self, branch: Branch, load: Load) -> Landed | None:
+    def publish(self, branch: Branch, load: Load) -> Landed | None:
+        """Makes it main, if that is still where the load began; None when another load has taken this one's place."""
         log = self._log()
         if log is None or not branch.is_sound(log):
             self._check_overtaken(log, load)
@@ -232,7 +233,7 @@ class IcebergTarget:
             tip = None if log is None or log.main is None else log.snapshots[log.main]
             if log is None or tip is None or tip.head != landed.head:
                 return
-            kept = Kept(landed.head, log.spent(self._spec.name), tip.id, tip.sequence)
+            kept = Kept(landed.head, log.spent(self._spec.name), tip.id, tip.sequence, tip.live)
             spark.sql(set_property(self._sql, f"{HEAD}.{self._spec.name}", kept.written()))
             for statement in drop_columns(self._sql, shape.emptied):
                 spark.sql(statement)

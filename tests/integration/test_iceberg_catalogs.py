@@ -1,0 +1,83 @@
+"""Catalogs in a database or behind a server, and what is wrong with a connection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from floodmark.errors import ConfigError, TargetError
+from floodmark.spark.session import own_session
+from floodmark.targets.iceberg.catalog import Catalog
+from floodmark.targets.iceberg.connection import IcebergConnection
+from floodmark.targets.iceberg.target import IcebergTarget
+from floodmark.testing.target_suite import COLUMNS, a_load, a_spec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def a_jdbc(uri: str) -> IcebergConnection:
+    return IcebergConnection.model_validate({"path": "lake", "catalog": {"type": "jdbc", "uri": uri, "name": "shop"}})
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_catalog_in_a_database(
+    kind: str, tmp_path: Path, spark: SparkSession, request: pytest.FixtureRequest
+) -> None:
+    uri = "sqlite:///catalog.db" if kind == "sqlite" else request.getfixturevalue("pg_db")
+    connection, spec = a_jdbc(uri), a_spec("upsert")
+    target, session = IcebergTarget(connection, spec, tmp_path), own_session(spark)
+    assert not target.inspect().exists
+    assert not (tmp_path / "catalog.db").exists(), "a look makes nothing"
+    first = session.createDataFrame([(1, "a", 1), (2, "b", 1)], COLUMNS)
+    second = session.createDataFrame([(2, "c", 2)], COLUMNS)
+    assert target.load(session, first, a_load(spec, 1)) is not None
+    assert target.load(session, second, a_load(spec, 2, rows=1)) is not None
+    assert target.load(session, second, a_load(spec, 2, batch="another")) is None
+    state = target.inspect()
+    assert [landed.head.batch for landed in state.landed] == ["b2", "b1"]
+    rows = session.table("shop.default.orders").collect()
+    assert sorted(map(tuple, rows)) == [(1, "a", 1), (2, "c", 2)]
+    other = IcebergTarget(a_jdbc("sqlite:///other.db"), spec, tmp_path)
+    with pytest.raises(ConfigError, match="two catalogs are called shop"):
+        other.load(session, first, a_load(spec, 1))
+
+
+def test_a_catalog_that_is_not_there_is_told_without_its_password(tmp_path: Path) -> None:
+    spec = a_spec("append")
+    gone = IcebergTarget(a_jdbc("postgresql://me:hunter22@127.0.0.1:1/shop"), spec, tmp_path)
+    with pytest.raises(TargetError, match="the catalog can't be asked") as caught:
+        gone.inspect()
+    assert "hunter22" not in str(caught.value)
+    with pytest.raises(TargetError, match="there is no folder"):
+        IcebergTarget(a_jdbc("sqlite:///nowhere/catalog.db"), spec, tmp_path).inspect()
+
+
+def test_a_rest_catalog_as_spark_and_pyiceberg_are_told_of_it(tmp_path: Path) -> None:
+    declared = {"type": "rest", "uri": "http://127.0.0.1:1/catalog", "properties": {"token": "s3cr3t", "retries": 1}}
+    connection = IcebergConnection.model_validate({"path": "warehouse", "catalog": declared})
+    assert connection.secrets == ("s3cr3t",)
+    assert connection.java == ("iceberg",)
+    catalog = Catalog(connection, tmp_path)
+    told = {"type": "rest", "uri": "http://127.0.0.1:1/catalog", "warehouse": "warehouse", "token": "s3cr3t"}
+    assert told.items() <= catalog.settings.items()
+    assert catalog.folder is None
+    with pytest.raises(TargetError, match="the catalog can't be asked"):
+        catalog.metadata(("default",), "orders")
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        ({}, "set `path`"),
+        ({"path": "s3://bucket/lake"}, "a catalog of files can't be on s3://"),
+        ({"path": "lake", "catalog": {"type": "jdbc"}}, "needs `catalog.uri`"),
+        ({"path": "lake", "catalog": {"type": "jdbc", "uri": "oracle://x"}}, "begins with sqlite:// or postgresql://"),
+        ({"path": "lake", "catalog": {"uri": "http://x"}}, "is for a catalog of type jdbc or rest"),
+    ],
+)
+def test_connections_that_are_not_whole(declared: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told.replace("`", ".")):
+        IcebergConnection.model_validate(declared)
