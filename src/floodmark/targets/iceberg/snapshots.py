@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice, takewhile
 from typing import Any
@@ -98,6 +99,9 @@ class IcebergLog:
     properties: dict[str, str]
     partitions: dict[str, str]
     """What each is made of, a column or a part of one, to its name."""
+    columns: tuple[str, ...] = ()
+    first_at: datetime | None = None
+    """When main had its first snapshot, as far as the table remembers."""
 
     @classmethod
     def of(cls, metadata: dict[str, Any]) -> IcebergLog:
@@ -112,6 +116,8 @@ class IcebergLog:
             branches={name: int(ref["snapshot-id"]) for name, ref in refs.items() if ref.get("type") == "branch"},
             properties=dict(metadata.get("properties") or {}),
             partitions=_partitions(metadata),
+            columns=tuple(str(field["name"]) for field in _schema(metadata)["fields"]),
+            first_at=_first_at(metadata),
         )
 
     @property
@@ -140,7 +146,7 @@ class IcebergLog:
             for s in islice(current, most)
             if s.head is not None
         ]
-        if not found and (kept := self._kept(pipeline)) is not None and self._has_expired(kept):
+        if not found and (kept := self._kept(pipeline)) is not None and self._is_behind(kept):
             return (Landed(kept.head, kept.sequence, self.table_id, Rows()),)
         return tuple(found)
 
@@ -182,11 +188,18 @@ class IcebergLog:
     def _kept(self, pipeline: str) -> Kept | None:
         return Kept.read(self.properties.get(f"{HEAD}.{pipeline}"))
 
-    def _has_expired(self, kept: Kept) -> bool:
-        """Its snapshot is older than all that main still knows of itself, and led to that: one that was rolled back
-        has left other rows behind."""
+    def kept_heads(self) -> dict[str, Kept]:
+        """By pipeline."""
+        names = [name.removeprefix(f"{HEAD}.") for name in self.properties if name.startswith(f"{HEAD}.")]
+        return {name: kept for name in names if (kept := self._kept(name)) is not None}
+
+    def _is_behind(self, kept: Kept) -> bool:
+        """Where it was kept, main has been. If that has expired: it is older than all that main still knows of itself,
+        and led to that; one that was rolled back has left other rows behind."""
         known = list(self.ancestors(self.main))
-        if not known or known[-1].parent is None or kept.snapshot in self.snapshots:
+        if kept.snapshot in self.snapshots:
+            return any(snapshot.id == kept.snapshot for snapshot in known)
+        if not known or known[-1].parent is None:
             return False
         oldest = known[-1]
         followed = oldest.parent == kept.snapshot or kept.live in oldest.live_before
@@ -228,9 +241,17 @@ def _snapshot(entry: dict[str, Any]) -> Snapshot:
     )
 
 
+def _schema(metadata: dict[str, Any]) -> dict[str, Any]:
+    return next(s for s in metadata["schemas"] if s.get("schema-id", 0) == metadata.get("current-schema-id", 0))
+
+
+def _first_at(metadata: dict[str, Any]) -> datetime | None:
+    times = [int(entry["timestamp-ms"]) for entry in metadata.get("snapshot-log") or ()]
+    return datetime.fromtimestamp(min(times) / 1000, UTC) if times else None
+
+
 def _partitions(metadata: dict[str, Any]) -> dict[str, str]:
-    schema = next(s for s in metadata["schemas"] if s.get("schema-id", 0) == metadata.get("current-schema-id", 0))
-    columns = {field["id"]: str(field["name"]) for field in schema["fields"]}
+    columns = {field["id"]: str(field["name"]) for field in _schema(metadata)["fields"]}
     specs = metadata.get("partition-specs") or ()
     spec: dict[str, Any] = next((s for s in specs if s["spec-id"] == metadata.get("default-spec-id", 0)), {})
     found = {}

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 
 from floodmark.connections.names import split_name
 from floodmark.errors import TargetError
+from floodmark.model.care import Care, CareDone
 from floodmark.model.outcome import Landed, Load, TargetState
 from floodmark.model.spec import PipelineSpec
 from floodmark.targets.deletes import check_deletes, table_schema
 from floodmark.targets.history import as_versions
 from floodmark.targets.iceberg.branch import Branch, branch_from
+from floodmark.targets.iceberg.care import Caring, condition, small_files
 from floodmark.targets.iceberg.catalog import Catalog
 from floodmark.targets.iceberg.connection import IcebergConnection
 from floodmark.targets.iceberg.names import refuse_table
@@ -67,7 +69,21 @@ class IcebergTarget:
             top_ordinal=log.spent(self._spec.name),
             wiped_by=log.wiped_by(),
             has_rows=log.has_files,
+            columns=log.columns,
+            condition=condition(log),
         )
+
+    def small_files(self) -> int:
+        log = self._log()
+        return 0 if log is None else small_files(log)
+
+    def care(self, spark: SparkSession, wanted: Care) -> CareDone:
+        log = self._log()
+        if log is None:
+            return CareDone()
+        self._catalog.attach(spark)
+        keep = self._spec.target.maintenance.keep
+        return Caring(spark, self._catalog.name, self._table, self._sql, keep).take(log, wanted)
 
     def find(self, batch_id: str) -> Landed | None:
         log = self._log()
