@@ -106,7 +106,12 @@ class Committer:
         """The intent did not land and will not: nobody needs to look for it."""
         self.store.save(state.but(intent=None), lease)
 
-    def record(self, state: PipelineState, intent: Intent, landed: Landed, lease: Lease | None) -> PipelineState:
+    def record(self, state: PipelineState, intent: Intent, landed: Landed | None, lease: Lease | None) -> PipelineState:
+        """A batch without rows makes no commit: the ledger goes on, and the target's head stays behind, which costs a
+        state rebuilt from it one re-read."""
+        if landed is None:
+            empty = settle(state, intent, version=None, table_id=None, rows=0, at=self.now())
+            return self._saved(empty.but(head=state.head), lease)
         settled = settle(
             state, intent, version=landed.version, table_id=landed.table_id, rows=landed.rows.loaded, at=self.now()
         )

@@ -121,7 +121,7 @@ class Loader:
             with self.tally.stage("load", f"{self.spec.target.mode} into {self.spec.target.table}"):
                 attempt = partial(self._attempt, spark, state, intent, rows)
                 landed = retrying(self.spec.retries, attempt, self.tally.notice)
-                self.tally.landed(landed)
+                self.tally.landed(intent.after, landed)
         except Exception as error:
             if self.around.stop.asked and not isinstance(error, OutcomeUnknown | LeaseError):
                 # It did not land, and nobody works on it any more: nothing is left for the next run to find out.
@@ -130,16 +130,23 @@ class Loader:
             raise
         return self.committer.record(state, intent, landed, self.keeper.current)
 
-    def _attempt(self, spark: SparkSession, state: PipelineState, intent: Intent, rows: int | None) -> Landed:
-        """The same batch id and ordinal each time, from a snapshot of its own."""
+    def _attempt(self, spark: SparkSession, state: PipelineState, intent: Intent, rows: int | None) -> Landed | None:
+        """The same batch id and ordinal each time, from a snapshot of its own. None: there was nothing to load."""
         request = ReadRequest(self.cursor, intent.after, intent.until, rows, intent.nulls)
         with self.around.stop.cutting_short(spark.interruptAll), self.source.snapshot() as snapshot:
             batch = self.source.read(spark, request, snapshot)
             batch = shape(batch, self.spec, self.table, self.cursor, self.around.root)
             batch = with_provenance(batch, self.spec, intent.batch, self.around.now())
             self.keeper.check()
+            if self._may_be_nothing(intent) and batch.isEmpty():
+                return None
             order = landing_cursor(self.spec, self.cursor)
             return self.committer.load(spark, batch, state, intent, order, self.keeper.current, rows)
+
+    def _may_be_nothing(self, intent: Intent) -> bool:
+        """A transform may leave out every row. Elsewhere the look has seen some, and a load that replaces rows is one
+        without them, too."""
+        return self.spec.transform is not None and self.cursor is not None and not intent.full and not intent.replaces
 
     def work(self, state: PipelineState, rows: int | None = None) -> Work:
         """Of the whole run, where it is planned. A merge goes over the table as well."""

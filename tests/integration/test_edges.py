@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from deltalake import DeltaTable
 from tests.lab import Lab, ok
 
 from floodmark.errors import ConfigError, Refused
@@ -169,3 +172,26 @@ def test_a_key_twice_in_a_batch_keeps_the_newest(server_lab: Lab) -> None:
     )
     assert ok(server_lab.project().run("orders")).rows.inserted == 2
     assert [row[:2] for row in server_lab.target_rows()] == [(1, "new"), (2, "b")]
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+def test_a_batch_that_a_transform_leaves_empty_makes_no_commit(sqlite_lab: Lab, mode: str) -> None:
+    sqlite_lab.fill(3)
+    project = sqlite_lab.project(
+        mode=mode, transform="{sql: \"select * from source where val = 'wanted'\"}", batch_rows=2
+    )
+    ok(project.run_until_complete("orders"))
+    assert not Path(sqlite_lab.table).exists()
+    sqlite_lab.insert((4, "wanted", "2026-01-02 10:00:00"), (5, "not that one", "2026-01-03 10:00:00"))
+    ok(project.run_until_complete("orders"))
+    version, mark = DeltaTable(sqlite_lab.table).version(), project.state("orders").mark  # type: ignore[union-attr]
+    sqlite_lab.insert((6, "nor that one", "2026-01-04 10:00:00"))
+    result = ok(project.run("orders"))
+    assert (result.rows.loaded, result.nothing_new) == (0, False)
+    assert DeltaTable(sqlite_lab.table).version() == version
+    assert project.state("orders").mark != mark  # type: ignore[union-attr]
+    assert ok(project.run("orders")).nothing_new
+    project.store.delete("orders")
+    sqlite_lab.insert((7, "wanted", "2026-01-05 10:00:00"))
+    ok(project.run("orders"))
+    assert sorted(row[0] for row in sqlite_lab.target_rows()) == [4, 7]

@@ -51,10 +51,14 @@ class Tally:
         self._notices.append(text)
         self._sink.emit(Notice(self.pipeline, text))
 
-    def landed(self, landed: Landed) -> None:
+    def landed(self, after: Position | None, landed: Landed | None) -> None:
+        """None: the transform left nothing to load."""
         if self.slices == 0:
-            self._after = landed.head.after
+            self._after = after
         self.slices += 1
+        if landed is None:
+            self.rows = self.rows.plus(Rows(0, 0, 0, 0))
+            return
         self.rows = self.rows.plus(landed.rows)
         self._version = landed.version
         for text in landed.notices:
