@@ -49,7 +49,13 @@ class LocalPlace:
 
     def create(self, name: str, content: bytes) -> bool:
         path = self._folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return self._created(path, content)
+        except OSError as error:
+            raise TargetError(f"{path} can't be written: {error.strerror or error}") from error
+
+    def _created(self, path: Path, content: bytes) -> bool:
         draft = path.with_name(f".{token_hex(8)}")
         try:
             with draft.open("xb") as file:

@@ -3,6 +3,7 @@ if nobody has, makes them the table. So it is right where a rename is not atomic
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -28,6 +29,9 @@ from floodmark.targets.schema import Fit, fit
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+
+_MISREAD = re.compile(r"[\\\x00-\x1f\x7f]")
 
 
 class ParquetConnection(ConnectionOptions):
@@ -66,7 +70,14 @@ class ParquetTarget:
             raise ConfigError(f"the table {table} leaves the connection's folder", declared_at=spec.at("target.table"))
         base = connection.path if "://" in connection.path else str((root / connection.path).resolve())
         self._spec, self._keep = spec, connection.keep_removed
-        self._place = place_of(f"{base.rstrip('/')}/{table}")
+        path = f"{base.rstrip('/')}/{table}"
+        if misread := _MISREAD.search(path):
+            raise ConfigError(
+                f"{path} has {misread[0]!r} in it, and Spark would not find it again",
+                declared_at=spec.at("target.table"),
+                hint="choose another `target.table` or connection path; blanks, dots, quotes and all letters will do",
+            )
+        self._place = place_of(path)
 
     @property
     def resource(self) -> str:
