@@ -287,7 +287,14 @@ def test_manifests_race_in_a_bucket(s3_bucket: str) -> None:
     def made(attempt: str) -> manifests.Manifest:
         columns = {"type": "struct", "fields": []}
         return manifests.Manifest(
-            version=1, table_id="t", attempt=attempt, head=head, rows={}, columns=columns, files=(f"{attempt}/x",)
+            version=1,
+            table_id="t",
+            attempt=attempt,
+            head=head,
+            rows={},
+            columns=columns,
+            files=(f"{attempt}/x",),
+            total=1,
         )
 
     with ThreadPoolExecutor(8) as pool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Protocol
 
-from floodmark.errors import ConfigError, TargetError
+from floodmark.errors import ConfigError, MissingExtra, TargetError
 
 
 class Place(Protocol):
@@ -135,7 +135,7 @@ class BucketPlace:
                 from obstore.store import from_url
             except ImportError as error:
                 hint = "pip install 'floodmark[object-store]'"
-                raise ConfigError("obstore is not installed", hint=hint) from error
+                raise MissingExtra("obstore is not installed", hint=hint) from error
             try:
                 self._opened = from_url(self._url)
             except Exception as error:

@@ -85,16 +85,16 @@ class ParquetTarget:
 
     def inspect(self, *, deep: bool = False) -> TargetState:
         manifests = Manifests(self._place)
-        now = manifests.snapshot()
-        self._check_place(now)
-        if now is None:
+        newest = manifests.newest()
+        self._check_place(newest)
+        if newest is None:
             return TargetState(exists=False)
-        name, newest = self._spec.name, now.newest
+        name = self._spec.name
         landed = tuple(manifests.landed(name, deep=deep))
         if not landed and name in newest.spent:
             landed = tuple(manifests.landed(name, deep=True))
         top = newest.spent.get(name, 0)
-        return TargetState(True, newest.table_id, newest.version, landed, top, has_rows=bool(now.files))
+        return TargetState(True, newest.table_id, newest.version, landed, top, has_rows=newest.total > 0)
 
     def find(self, batch_id: str) -> Landed | None:
         found = Manifests(self._place).landed(self._spec.name)
@@ -123,8 +123,8 @@ class ParquetTarget:
 
     def _check_spent(self, load: Load) -> None:
         """That it was this ordinal which somebody else has committed, and not another pipeline's batch."""
-        now = Manifests(self._place).snapshot()
-        if now is not None and now.newest.spent.get(self._spec.name, 0) >= load.head.ordinal:
+        newest = Manifests(self._place).newest()
+        if newest is not None and newest.spent.get(self._spec.name, 0) >= load.head.ordinal:
             return
         raise TargetError(
             f"another load into {self._spec.target.table} has committed in the meantime",
@@ -208,7 +208,7 @@ class ParquetTarget:
             "forgotten": cleaned[1],
         }
         if now is None:
-            return Manifest(version=1, table_id=token_hex(8), files=tuple(added), **fields)
+            return Manifest(version=1, table_id=token_hex(8), files=tuple(added), total=len(added), **fields)
         return now.next(**fields)
 
     def _removed(self, change: Change, wanted: _Wanted, load: Load, added: list[str]) -> tuple[str, ...]:
@@ -219,13 +219,13 @@ class ParquetTarget:
 
     # -- what is refused ------------------------------------------------------------------------------------------
 
-    def _check_place(self, now: Snapshot | None) -> None:
+    def _check_place(self, newest: Manifest | None) -> None:
         try:
             self._place.check_writable()
         except TargetError as error:
             at = self._spec.at("target.connection")
             raise TargetError(error.message, table=self._spec.target.table, declared_at=at) from error
-        if now is None and (others := self._place.strangers()):
+        if newest is None and (others := self._place.strangers()):
             raise TargetError(
                 f"the folder of {self._spec.target.table} holds {others[0]}, and no manifest of ours",
                 table=self._spec.target.table,
