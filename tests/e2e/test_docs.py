@@ -7,7 +7,7 @@ import runpy
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("sources", "changes", "modes", "targets", "shaping", "state")
-OWN_TESTS = ("sources/jdbc", "targets/duckdb", "targets/iceberg", "targets/mysql", "targets/postgres", "targets/sqlite")
+OWN_TESTS = (
+    "sources/jdbc",
+    "targets/duckdb",
+    "targets/iceberg",
+    "targets/mysql",
+    "targets/parquet",
+    "targets/postgres",
+    "targets/sqlite",
+)
 PAGES = sorted(
     page
     for folder in FOLDERS
@@ -121,6 +129,18 @@ def test_the_example_of_the_page_on_duckdb_as_a_target_runs(sqlite_lab: Lab) -> 
     assert ok(load(path, spark=sqlite_lab.spark).run("orders")).rows.inserted == 3
     with duckdb.connect(sqlite_lab.root / "warehouse.duckdb", read_only=True) as db:
         assert db.execute("SELECT id, val FROM orders ORDER BY id").fetchall() == [(1, "v1"), (2, "v2"), (3, "v3")]
+
+
+def test_the_examples_of_the_page_on_parquet_files_run(sqlite_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = ROOT / "docs" / "targets" / "parquet.md"
+    sqlite_lab.fill(3)
+    path = sqlite_lab.root / "floodmark.yml"
+    path.write_text(example(page))
+    assert ok(load(path, spark=sqlite_lab.spark).run("orders")).rows.inserted == 3
+    monkeypatch.chdir(sqlite_lab.root)
+    read: dict[str, Any] = {"spark": sqlite_lab.spark}
+    exec(re.findall(r"```python\n(.*?)```", page.read_text(), re.S)[0], read)  # noqa: S102
+    assert [read["in_duckdb"], read["in_arrow"], read["in_spark"]] == [3, 3, 3]
 
 
 def test_the_mysql_page_lists_the_types_as_they_are() -> None:

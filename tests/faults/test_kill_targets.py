@@ -16,6 +16,9 @@ from tests.lab import Lab, ok
 from tests.services import run_faulty
 from tests.warehouse import WarehouseLab
 
+from floodmark.errors import TargetError
+from floodmark.targets.parquet.reader import parquet_table
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -70,6 +73,23 @@ def test_killed_between_staging_and_commit_into_a_file_and_run_again(
     assert ok(project.run("orders")).nothing_new
     assert rows_in(kind, lab.root / "warehouse.db") == [(i, f"v{i}") for i in range(1, 31)]
     assert [name for name in os.listdir(lab.root) if "warehouse" in name] == ["warehouse.db"]
+
+
+def test_killed_between_the_files_and_the_manifest_and_run_again(tmp_path: Path, spark: SparkSession) -> None:
+    lab = Lab(tmp_path / "project", "sqlite", "", spark, lake="{type: parquet, path: files}")
+    lab.fill(30)
+    lab.write(mode="append", batch_rows=10)
+    run_killed("floodmark.targets.parquet.target:ParquetTarget._written", "run", "orders", cwd=lab.root)
+    table = lab.root / "files" / "orders"
+    (dead,) = os.listdir(table / "data")
+    with pytest.raises(TargetError, match="there is no table"):
+        parquet_table(table)
+    project = lab.project(mode="append", batch_rows=10)
+    assert ok(project.run("orders")).rows.inserted == 30
+    assert ok(project.run("orders")).nothing_new
+    found = spark.read.parquet(*parquet_table(table).files).select("id").collect()
+    assert sorted(row.id for row in found) == list(range(1, 31))
+    assert dead not in os.listdir(table / "data")
 
 
 def rows_in(kind: str, path: Path) -> list[tuple[Any, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 FILE = "_floodmark_file"
 _LABEL = "floodmark_part"
+_PATTERN = re.compile(r"([\[\]{}*?])")
+"""What Spark takes for a pattern when it reads, and not when it writes."""
 NO_PLACE = {"void", "interval", "daytimeinterval", "yearmonthinterval", "time"}
 
 
@@ -46,9 +49,8 @@ class Files:
         if not names:
             empty = self.spark.createDataFrame([], StructType(kinds))
             return empty.select(*columns, F.lit("").alias(FILE))
-        # Names are names here: no patterns, whatever is in them.
-        reader = self.spark.read.schema(StructType(kinds)).option("__globPaths__", "false")
-        found = reader.parquet(*(f"{self.address}/data/{name}" for name in names))
+        paths = (_PATTERN.sub(r"\\\1", f"{self.address}/data/{name}") for name in names)
+        found = self.spark.read.schema(StructType(kinds)).parquet(*paths)
         return found.select(*columns, found.metadataColumn("_metadata").getField("file_path").alias(FILE))
 
     def holding(self, tagged: DataFrame) -> list[str]:

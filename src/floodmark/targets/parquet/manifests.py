@@ -19,7 +19,8 @@ FOLDER = "_floodmark/manifests"
 CHECKPOINT = 20
 """Every so many commits one lists all files: a reader opens no more manifests than that, and a commit costs what it
 changes."""
-RECENT = 50
+RECENT = 10
+"""Commits that an ordinary look opens."""
 
 
 class Manifest(Record):
@@ -38,6 +39,8 @@ class Manifest(Record):
     removed: tuple[str, ...] = ()
     files: tuple[str, ...] | None = None
     """All of them; None where the one before and the two above say it."""
+    total: int
+    """How many there are."""
     spent: dict[str, int] = Field(default_factory=dict)
     """The highest ordinal by pipeline."""
     cleaned: int = 0
@@ -62,7 +65,8 @@ class Snapshot:
         version, removed = self.newest.version + 1, set(fields["removed"])
         files = (*(f for f in self.files if f not in removed), *fields["added"])
         listed = version % CHECKPOINT == 0 or len(files) <= len(fields["added"])
-        return Manifest(version=version, table_id=self.newest.table_id, files=files if listed else None, **fields)
+        fields |= {"files": files if listed else None, "total": len(files)}
+        return Manifest(version=version, table_id=self.newest.table_id, **fields)
 
 
 @dataclass(frozen=True)
@@ -75,11 +79,14 @@ class Manifests:
         content = json.dumps(manifest.to_dict(), separators=(",", ":")).encode()
         return self.place.create(name_of(manifest.version), content)
 
-    def snapshot(self) -> Snapshot | None:
+    def newest(self) -> Manifest | None:
         versions = self._versions()
-        if not versions:
+        return self.get(versions[0]) if versions else None
+
+    def snapshot(self) -> Snapshot | None:
+        newest = at = self.newest()
+        if newest is None or at is None:
             return None
-        newest = at = self.get(versions[0])
         added: list[str] = []
         removed: set[str] = set()
         while at.files is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Protocol
 
-from floodmark.errors import ConfigError, TargetError
+from floodmark.errors import ConfigError, MissingExtra, TargetError
 
 
 class Place(Protocol):
@@ -49,7 +49,13 @@ class LocalPlace:
 
     def create(self, name: str, content: bytes) -> bool:
         path = self._folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return self._created(path, content)
+        except OSError as error:
+            raise TargetError(f"{path} can't be written: {error.strerror or error}") from error
+
+    def _created(self, path: Path, content: bytes) -> bool:
         draft = path.with_name(f".{token_hex(8)}")
         try:
             with draft.open("xb") as file:
@@ -129,7 +135,7 @@ class BucketPlace:
                 from obstore.store import from_url
             except ImportError as error:
                 hint = "pip install 'floodmark[object-store]'"
-                raise ConfigError("obstore is not installed", hint=hint) from error
+                raise MissingExtra("obstore is not installed", hint=hint) from error
             try:
                 self._opened = from_url(self._url)
             except Exception as error:

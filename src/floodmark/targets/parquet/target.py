@@ -3,6 +3,7 @@ if nobody has, makes them the table. So it is right where a rename is not atomic
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,6 +30,9 @@ from floodmark.targets.schema import Fit, fit
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+
+_MISREAD = re.compile(r"[\\\x00-\x1f\x7f]")
 
 
 class ParquetConnection(ConnectionOptions):
@@ -67,7 +71,14 @@ class ParquetTarget:
             raise ConfigError(f"the table {table} leaves the connection's folder", declared_at=spec.at("target.table"))
         base = connection.path if "://" in connection.path else str((root / connection.path).resolve())
         self._spec, self._keep = spec, connection.keep_removed
-        self._place = place_of(f"{base.rstrip('/')}/{table}")
+        path = f"{base.rstrip('/')}/{table}"
+        if misread := _MISREAD.search(path):
+            raise ConfigError(
+                f"{path} has {misread[0]!r} in it, and Spark would not find it again",
+                declared_at=spec.at("target.table"),
+                hint="choose another `target.table` or connection path; blanks, dots, quotes and all letters will do",
+            )
+        self._place = place_of(path)
 
     @property
     def resource(self) -> str:
@@ -75,16 +86,16 @@ class ParquetTarget:
 
     def inspect(self, *, deep: bool = False) -> TargetState:
         manifests = Manifests(self._place)
-        now = manifests.snapshot()
-        self._check_place(now)
-        if now is None:
+        newest = manifests.newest()
+        self._check_place(newest)
+        if newest is None:
             return TargetState(exists=False)
-        name, newest = self._spec.name, now.newest
+        name = self._spec.name
         landed = tuple(manifests.landed(name, deep=deep))
         if not landed and name in newest.spent:
             landed = tuple(manifests.landed(name, deep=True))
         top = newest.spent.get(name, 0)
-        return TargetState(True, newest.table_id, newest.version, landed, top, has_rows=bool(now.files))
+        return TargetState(True, newest.table_id, newest.version, landed, top, has_rows=newest.total > 0)
 
     def find(self, batch_id: str) -> Landed | None:
         found = Manifests(self._place).landed(self._spec.name)
@@ -114,8 +125,8 @@ class ParquetTarget:
 
     def _check_spent(self, load: Load) -> None:
         """That it was this ordinal which somebody else has committed, and not another pipeline's batch."""
-        now = Manifests(self._place).snapshot()
-        if now is not None and now.newest.spent.get(self._spec.name, 0) >= load.head.ordinal:
+        newest = Manifests(self._place).newest()
+        if newest is not None and newest.spent.get(self._spec.name, 0) >= load.head.ordinal:
             return
         raise TargetError(
             f"another load into {self._spec.target.table} has committed in the meantime",
@@ -199,7 +210,7 @@ class ParquetTarget:
             "forgotten": cleaned[1],
         }
         if now is None:
-            return Manifest(version=1, table_id=token_hex(8), files=tuple(added), **fields)
+            return Manifest(version=1, table_id=token_hex(8), files=tuple(added), total=len(added), **fields)
         return now.next(**fields)
 
     def _removed(self, change: Change, wanted: _Wanted, load: Load, added: list[str]) -> tuple[str, ...]:
@@ -210,13 +221,13 @@ class ParquetTarget:
 
     # -- what is refused ------------------------------------------------------------------------------------------
 
-    def _check_place(self, now: Snapshot | None) -> None:
+    def _check_place(self, newest: Manifest | None) -> None:
         try:
             self._place.check_writable()
         except TargetError as error:
             at = self._spec.at("target.connection")
             raise TargetError(error.message, table=self._spec.target.table, declared_at=at) from error
-        if now is None and (others := self._place.strangers()):
+        if newest is None and (others := self._place.strangers()):
             raise TargetError(
                 f"the folder of {self._spec.target.table} holds {others[0]}, and no manifest of ours",
                 table=self._spec.target.table,
