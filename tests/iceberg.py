@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from tests.lab import Lab
 
+from floodmark.model.outcome import Landed, Load
 from floodmark.spark.session import own_session
+from floodmark.targets.iceberg.branch import Branch
 from floodmark.targets.iceberg.catalog import Catalog
 from floodmark.targets.iceberg.connection import IcebergConnection
 from floodmark.targets.iceberg.target import IcebergTarget
@@ -39,6 +41,16 @@ class IcebergLab(Lab):
 
     def branches(self) -> list[str]:
         return sorted(table_at(Path(self.table)).metadata.refs)
+
+
+class Paused(IcebergTarget):
+    """Has written its batch, and before it publishes, somebody else does something."""
+
+    meanwhile: Callable[[], Any] = staticmethod(lambda: None)
+
+    def publish(self, branch: Branch, load: Load) -> Landed | None:
+        type(self).meanwhile()
+        return super().publish(branch, load)
 
 
 @dataclass(frozen=True)

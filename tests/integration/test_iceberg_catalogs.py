@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.iceberg import Paused
+from tests.rest_catalog import RestCatalog
 
-from floodmark.errors import ConfigError, TargetError
+from floodmark.errors import ConfigError, MissingExtra, TargetError
 from floodmark.spark.session import own_session
 from floodmark.targets.iceberg.catalog import Catalog
 from floodmark.targets.iceberg.connection import IcebergConnection
@@ -43,6 +46,23 @@ def test_a_catalog_in_a_database(
     other = IcebergTarget(a_jdbc("sqlite:///other.db"), spec, tmp_path)
     with pytest.raises(ConfigError, match="two catalogs are called shop"):
         other.load(session, first, a_load(spec, 1))
+
+
+def test_a_catalog_behind_a_server(tmp_path: Path, spark: SparkSession) -> None:
+    """One load after the other, and one that was overtaken: there the server says no."""
+    with RestCatalog(tmp_path / "server") as url:
+        connection = IcebergConnection.model_validate({"catalog": {"type": "rest", "uri": url}})
+        spec, session = a_spec("upsert"), own_session(spark)
+        quick, slow = IcebergTarget(connection, spec, tmp_path), Paused(connection, spec, tmp_path)
+        assert not quick.inspect().exists
+        first = session.createDataFrame([(1, "a", 1), (2, "b", 1)], COLUMNS)
+        second = session.createDataFrame([(2, "c", 2)], COLUMNS)
+        assert quick.load(session, first, a_load(spec, 1)) is not None
+        Paused.meanwhile = staticmethod(lambda: quick.load(session, second, a_load(spec, 2, batch="quick")))
+        assert slow.load(session, second, a_load(spec, 2, batch="slow")) is None
+        assert [landed.head.batch for landed in quick.inspect().landed] == ["quick", "b1"]
+        rows = session.table(Catalog(connection, tmp_path).sql_name("default", "orders")).collect()
+        assert sorted(map(tuple, rows)) == [(1, "a", 1), (2, "c", 2)]
 
 
 def test_a_catalog_that_is_not_there_is_told_without_its_password(tmp_path: Path) -> None:
@@ -81,3 +101,20 @@ def test_a_rest_catalog_as_spark_and_pyiceberg_are_told_of_it(tmp_path: Path) ->
 def test_connections_that_are_not_whole(declared: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told.replace("`", ".")):
         IcebergConnection.model_validate(declared)
+
+
+def test_without_pyiceberg_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyiceberg.catalog", None)
+    with pytest.raises(MissingExtra) as caught:
+        IcebergTarget(a_jdbc("sqlite:///catalog.db"), a_spec("append"), tmp_path).inspect()
+    assert caught.value.hint == "pip install 'floodmark[iceberg]'"
+
+
+def test_metadata_that_can_not_be_read_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "lake" / "default" / "orders" / "metadata"
+    folder.mkdir(parents=True)
+    target = IcebergTarget(IcebergConnection(path="lake"), a_spec("append"), tmp_path)
+    assert not target.inspect().exists
+    (folder / "v3.metadata.json").write_text("{")
+    with pytest.raises(TargetError, match=r"can't read the metadata of default\.orders"):
+        target.inspect()

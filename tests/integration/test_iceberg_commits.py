@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.iceberg import Lake
+from tests.iceberg import Lake, Paused
 
 from floodmark.errors import TargetError
-from floodmark.model.outcome import Landed, Load
-from floodmark.targets.iceberg.branch import Branch
-from floodmark.targets.iceberg.target import IcebergTarget
 from floodmark.testing.target_suite import COLUMNS
 
 if TYPE_CHECKING:
@@ -28,16 +25,6 @@ def lake(tmp_path: Path, spark: SparkSession) -> Lake:
 
 COMPACT = "CALL {c}.system.rewrite_data_files(table => 'default.orders', options => map('rewrite-all', 'true'))"
 EXPIRE = "CALL {c}.system.expire_snapshots(table => 'default.orders', older_than => TIMESTAMP '2100-01-01')"
-
-
-class Paused(IcebergTarget):
-    """Has written its batch, and before it publishes, somebody else does something."""
-
-    meanwhile: Callable[[], Any] = staticmethod(lambda: None)
-
-    def publish(self, branch: Branch, load: Load) -> Landed | None:
-        type(self).meanwhile()
-        return super().publish(branch, load)
 
 
 @pytest.mark.parametrize("first", [True, False])

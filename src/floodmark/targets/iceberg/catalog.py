@@ -127,15 +127,15 @@ class Catalog:
             if self.folder is not None:
                 return _of_folder(self.folder.joinpath(*namespace, table, "metadata"))
             return self._of_store("/".join([str(self.warehouse).rstrip("/"), *namespace, table, "metadata"]))
+        except ModuleNotFoundError as error:
+            raise MissingExtra(f"{error.name} is not installed", hint="pip install 'floodmark[iceberg]'") from error
         except (OSError, ValueError) as error:
             raise TargetError(f"can't read the metadata of {'.'.join((*namespace, table))}: {error}") from error
 
     def _of_catalog(self, identifier: tuple[str, ...]) -> Metadata | None:
-        try:
-            from pyiceberg.catalog import load_catalog
-            from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
-        except ModuleNotFoundError as error:
-            raise MissingExtra("pyiceberg is not installed", hint="pip install 'floodmark[iceberg]'") from error
+        from pyiceberg.catalog import load_catalog
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
         if self._connection.database == "sqlite" and not self._sqlite.exists():
             if not self._sqlite.parent.is_dir():
                 raise TargetError(f"there is no folder {self._sqlite.parent} for the catalog")
