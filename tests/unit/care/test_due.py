@@ -58,7 +58,9 @@ def test_nothing_is_due_on_a_target_that_wants_no_care() -> None:
     assert due(MaintenanceSpec(), TargetState(exists=True), NOW) == ()
 
 
-@pytest.mark.parametrize(("name", "after", "step"), [("compacted_at", "1h", "compact"), ("vacuumed_at", "7d", "vacuum")])
+@pytest.mark.parametrize(
+    ("name", "after", "step"), [("compacted_at", "1h", "compact"), ("vacuumed_at", "7d", "vacuum")]
+)
 def test_each_is_due_when_its_time_has_passed(name: str, after: str, step: str) -> None:
     interval = getattr(MaintenanceSpec(), step)
     assert due(MaintenanceSpec(), table(**{name: NOW - interval}), NOW) == (step,)
