@@ -167,9 +167,13 @@ def read_log(path: str, pipeline: str, *, deep: bool = False) -> DeltaLog | None
     except ModuleNotFoundError as error:
         raise MissingExtra("deltalake is not installed", hint="pip install 'floodmark[delta]'") from error
     try:
-        if not DeltaTable.is_deltatable(path):
+        try:
+            table = DeltaTable(path)
+        except TableNotFoundError:
+            # Asked only now: it lists the whole log, and says more of a folder that can't be read.
+            if DeltaTable.is_deltatable(path):
+                raise
             return None
-        table = DeltaTable(path)
         metadata = table.metadata()
         log = DeltaLog(
             table_id=str(metadata.id),
@@ -185,8 +189,6 @@ def read_log(path: str, pipeline: str, *, deep: bool = False) -> DeltaLog | None
         if not deep and len(log.commits) == RECENT and not log.tells_of(pipeline):
             log = replace(log, commits=_commits(table.history()))
         return log
-    except TableNotFoundError:
-        return None
     except (DeltaError, OSError) as error:
         raise TargetError(f"can't read the Delta table at {path}: {error}") from error
 

@@ -41,7 +41,7 @@ def kept(ordinal: int, at: datetime) -> Kept:
 def table(**known: Any) -> TargetState:
     times: dict[str, Any] = {"made_at": NOW, "compacted_at": NOW, "vacuumed_at": NOW, **known}
     of_care = {name: times[name] for name in ("made_at", "compacted_at", "vacuumed_at")}
-    condition = Condition(**of_care, keep_within=15 * DAY, is_ours=known.get("ours", True))
+    condition = Condition(**of_care, keep_within=15 * DAY, is_ours=times.get("ours", True))
     landed = tuple(times.get("landed", ()))
     return TargetState(exists=True, landed=landed, kept=times.get("kept"), condition=condition)
 
