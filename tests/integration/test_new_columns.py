@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
+from tests.iceberg import table_at
 from tests.lab import Kind, Lab, ok
 from tests.warehouse import WarehouseLab
 
+from floodmark import parquet_table
 from floodmark.errors import ConfigError
 from floodmark.opening import load
 from floodmark.testing.faults import FaultPlan
@@ -86,6 +90,40 @@ def test_in_a_database(tmp_path: Path, kind: Kind, database: str, request: pytes
     with_column(lab)
     ok(project.run("orders"))
     assert sorted(lab.ask("SELECT id, size FROM copies")) == FILLED
+
+
+def in_iceberg(lab: Lab) -> list[tuple[Any, ...]]:
+    rows = table_at(lab.root / "lake" / "default" / "orders").scan().to_arrow().to_pylist()
+    return sorted((row["id"], row["size"]) for row in rows)
+
+
+def in_parquet(lab: Lab) -> list[tuple[Any, ...]]:
+    files = ", ".join(f"'{file}'" for file in parquet_table(str(lab.root / "lake" / "orders")).files)
+    with duckdb.connect() as db:
+        return sorted(db.execute(f"SELECT id, size FROM read_parquet([{files}], union_by_name = true)").fetchall())
+
+
+def in_duckdb(lab: Lab) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(lab.root / "lake.duckdb"), read_only=True) as db:
+        return sorted(db.execute("SELECT id, size FROM orders").fetchall())
+
+
+@pytest.mark.parametrize(
+    ("lake", "found"),
+    [
+        ("{type: iceberg, path: lake}", in_iceberg),
+        ("{type: parquet, path: lake}", in_parquet),
+        ("{type: duckdb, path: lake.duckdb}", in_duckdb),
+    ],
+)
+def test_in_other_lakes_and_files(sqlite_lab: Lab, lake: str, found: Callable[[Lab], list[tuple[Any, ...]]]) -> None:
+    sqlite_lab.lake = lake
+    prepared(sqlite_lab)
+    project = sqlite_lab.project(**declared("upsert"))
+    ok(project.run("orders"))
+    with_column(sqlite_lab)
+    ok(project.run("orders"))
+    assert found(sqlite_lab) == FILLED
 
 
 @pytest.mark.parametrize(
