@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Told = dict[str, Any]
+TARGETS = ("delta", "postgres")
+SIZES = (1_000_000, 5_000_000, 20_000_000)
+CHANGES = 10_000
+ROUNDS = 3
 SLICE = 500_000
 """Rows of a commit of a first load."""
 NEWEST = 0.02
@@ -59,7 +63,7 @@ class Asked:
     changes: int
     rounds: int
     warming: int = 4
-    """Rounds of a new session that are not counted: until then the JVM still compiles, and the first size looks dear."""
+    """Rounds of a new session that are not counted: until then the JVM compiles, and the first size looks dear."""
 
 
 @dataclass
@@ -94,7 +98,7 @@ class Growing:
         began = time.perf_counter()
         rows = self._load(batch, "upsert", work, self.rows)
         seconds = time.perf_counter() - began
-        if rows.updated is not None and rows.loaded != self.changes:
+        if rows.loaded != self.changes:
             raise SystemExit(f"{self.place.kind} took {rows} of {self.changes:,} changes")
         return seconds
 
@@ -188,10 +192,10 @@ class Notes:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--targets", nargs="+", choices=list(NEEDS), default=["delta", "postgres"])
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000_000, 5_000_000, 20_000_000])
-    parser.add_argument("--changes", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--targets", nargs="+", choices=list(NEEDS), default=list(TARGETS))
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
+    parser.add_argument("--changes", type=int, default=CHANGES)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--scratch", type=Path, help="a folder for the tables and figures, to go on after a break")
     parser.add_argument("--keep", action="store_true", help="leave the scratch folder as it is")
     parser.add_argument("--warming", type=int, default=Asked.warming, help="rounds that are not counted")

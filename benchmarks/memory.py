@@ -38,6 +38,7 @@ FILES = {
 }
 SERVERS: dict[str, type[PostgresServer] | type[MariadbServer]] = {"postgres": PostgresServer, "mariadb": MariadbServer}
 TARGETS = (*FILES, *SERVERS)
+SIZES = (1_000_000, 5_000_000)
 
 # A Spark that stays, or a process that archives its classes, would be counted here and missed there.
 PROJECT = """\
@@ -126,8 +127,8 @@ def table(done: Sequence[Told]) -> list[tuple[str, ...]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=5_000_000)
-    parser.add_argument("--base", type=int, default=1_000_000, help="the smaller table that it is compared with")
+    parser.add_argument("--rows", type=int, default=SIZES[1])
+    parser.add_argument("--base", type=int, default=SIZES[0], help="the smaller table that it is compared with")
     parser.add_argument("--targets", nargs="+", choices=TARGETS, default=list(TARGETS))
     asked = parser.parse_args()
     done: list[Told] = []
