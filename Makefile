@@ -45,13 +45,16 @@ test: setup-tests ## Check, then run all tests; ARGS="-k name" picks some
 soak: setup-tests ## Load for a long time under writers and crashes, and prove that nothing is lost
 	$(BIN)/python benchmarks/soak.py $(ARGS)
 
-bench: setup-tests ## Measure first loads, small merges, bulk loads, what a commit costs on each store, quiet runs, table care
+bench: setup-tests ## Measure first loads, small merges, bulk loads, what a commit costs on each store, quiet runs, table care, growing tables, memory
 	$(BIN)/python benchmarks/first_load.py $(ARGS)
 	$(BIN)/python benchmarks/merge.py
 	$(BIN)/python benchmarks/bulk.py
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/quiet.py
 	$(BIN)/python benchmarks/care.py
+	$(BIN)/python benchmarks/care.py --target iceberg
+	$(BIN)/python benchmarks/growth.py --sizes 200000 1000000
+	$(BIN)/python benchmarks/memory.py --base 200000 --rows 1000000
 
 bench-quick: setup-tests $(PEERS) ## Compare small changes with dlt, side by side; see docs/speed.md
 	$(BIN)/python benchmarks/quick.py $(ARGS)

@@ -1,6 +1,7 @@
-"""Whether many small loads slow down: run after run of a few changes from SQLite into Delta, in one warm session.
+"""Whether many small loads slow down: run after run of a few changes from SQLite into Delta or Iceberg, in one warm
+session.
 
-    python benchmarks/care.py [--runs 500] [--changes 20] [--compact 0s | off] [--most 1.3]
+    python benchmarks/care.py [--target delta | iceberg] [--runs 500] [--changes 20] [--compact 0s | off] [--most 1.3]
 
 Table care compacts as soon as there are enough small files. The figure is the median of the last runs against that of
 runs 6 to 15; the first ones warm the session up. At the end both sides must hold the same rows.
@@ -18,6 +19,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -26,11 +28,16 @@ from floodmark.model.outcome import RunResult
 from floodmark.model.plan import Work
 from floodmark.model.spec import SparkSpec
 from floodmark.spark.session import open_session, stop_session
+from floodmark.targets.iceberg.catalog import Catalog
+from floodmark.targets.iceberg.connection import IcebergConnection
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 PROJECT = """\
 connections:
   shop: {{type: sqlite, path: shop.db}}
-  lake: {{type: delta, path: lake}}
+  lake: {{type: {target}, path: lake}}
 state: sqlite:///state.db
 pipelines:
   orders:
@@ -76,10 +83,10 @@ class Shop:
             return db.execute("SELECT id, val FROM orders ORDER BY id").fetchall()
 
 
-def measure(folder: Path, runs: int, changes: int, compact: str) -> list[Run]:
-    (folder / "floodmark.yml").write_text(PROJECT.format(compact=compact))
+def measure(folder: Path, target: str, runs: int, changes: int, compact: str) -> list[Run]:
+    (folder / "floodmark.yml").write_text(PROJECT.format(target=target, compact=compact))
     shop, done = Shop(folder), []
-    spark = open_session(SparkSpec(), needs=["delta", "sqlite"], log_file=folder / "spark.log", work=Work(0))
+    spark = open_session(SparkSpec(), needs=[target, "sqlite"], log_file=folder / "spark.log", work=Work(0))
     try:
         project = floodmark.load(folder / "floodmark.yml", spark=spark)
         for number in range(runs):
@@ -91,11 +98,19 @@ def measure(folder: Path, runs: int, changes: int, compact: str) -> list[Run]:
                 raise result.failure
             if (number + 1) % 50 == 0:
                 print(f"  {number + 1} runs, the last 10: {median(done[-10:]):.2f} s {stages(done[-10:])}", flush=True)
-        held = spark.read.format("delta").load(str(folder / "lake" / "orders")).orderBy("id").select("id", "val")
+        held = table_of(target, folder, spark).orderBy("id").select("id", "val")
         assert [tuple(row) for row in held.collect()] == shop.rows()
     finally:
         stop_session(spark)
     return done
+
+
+def table_of(target: str, folder: Path, spark: SparkSession) -> DataFrame:
+    if target == "delta":
+        return spark.read.format("delta").load(str(folder / "lake" / "orders"))
+    catalog = Catalog(IcebergConnection(path="lake"), folder)
+    catalog.attach(spark)
+    return spark.table(catalog.sql_name("default", "orders"))
 
 
 def median(runs: list[Run]) -> float:
@@ -110,13 +125,14 @@ def stages(runs: list[Run]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--target", choices=["delta", "iceberg"], default="delta")
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--changes", type=int, default=20)
     parser.add_argument("--compact", default="0s")
     parser.add_argument("--most", type=float, default=1.3)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        runs = measure(Path(folder), asked.runs, asked.changes, asked.compact)
+        runs = measure(Path(folder), asked.target, asked.runs, asked.changes, asked.compact)
     early, late = runs[EARLY], runs[-LATE:]
     ratio = median(late) / median(early)
     care = [run.result.seconds["care"] for run in runs if "care" in run.result.seconds]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -42,9 +43,13 @@ class Memory:
 
 def _family(pid: int) -> Iterator[int]:
     yield pid
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:  # it has ended: that must not end the watch
+        return
+    for thread in threads:
         try:
-            children = task.read_text().split()
+            children = Path(f"/proc/{pid}/task/{thread}/children").read_text().split()
         except OSError:
             continue
         for child in children:

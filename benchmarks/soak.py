@@ -1,11 +1,12 @@
 """The long forms: many rounds of random changes, writers and crashes, compared row by row after each.
 
     python benchmarks/soak.py [--rounds 40] [--races 60] [--kills 100] [--seed N] [--fresh]
+    python benchmarks/soak.py --growth | --memory [--fresh]
 
 Resumable: what is done is kept in .soak/progress.json, and docs/soak.md is written from it after each round. A round
 changes the source, kills a run or a backfill of the command line at a random step (or in the middle of its load), runs
 once more, fills a random range again now and then, and compares every row and every window. Races and storms are in
-soak_races.py.
+soak_races.py. `--growth` and `--memory` measure instead, as growth.py and memory.py do, at full size.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.soak_page import page  # noqa: E402
+from benchmarks import growth, memory  # noqa: E402
+from benchmarks.soak_page import page, with_measures  # noqa: E402
 from benchmarks.soak_races import Ground, is_clean, race_round, storm_round  # noqa: E402
 from tests.faults.test_kill import assert_each_window_once  # noqa: E402
 from tests.lab import Kind, Lab, ok  # noqa: E402
@@ -45,6 +48,7 @@ WORLDS: tuple[tuple[Kind, str], ...] = (
     ("mariadb", "append"),
     ("mariadb", "upsert"),
 )
+PARTS = ("rounds", "races", "storms", "growth", "memory")
 PROGRESS = ROOT / ".soak" / "progress.json"
 PAGE = ROOT / "docs" / "soak.md"
 
@@ -120,20 +124,27 @@ class Soak:
         kept = json.loads(PROGRESS.read_text()) if PROGRESS.exists() else {}
         said = ["git", "rev-parse", "--short", "HEAD"]
         commit = subprocess.run(said, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-        return cls({"rounds": [], "races": [], "storms": [], "seconds": 0.0} | kept, commit)
+        return cls({part: [] for part in PARTS} | {"seconds": 0.0} | kept, commit)
 
     def go_on(self, part: str, enough: Callable[[list[dict[str, Any]]], bool], one: Callable[[int], Any]) -> None:
         done = self.progress[part]
         while not enough(done):
             began = time.monotonic()
             told = one(len(done))
-            done.append(told)
             self.progress["seconds"] += time.monotonic() - began
-            print(f"{part} {len(done)}: {told}", flush=True)
-            PROGRESS.write_text(json.dumps(self.progress))
-            PAGE.write_text(page(self.progress, self.commit))
+            done.append(told)
+            self._write(part, told, page(self.progress, self.commit))
             if part != "rounds" and not is_clean(told):
                 raise SystemExit(f"a difference: {told}")
+
+    def measured(self, part: str, told: dict[str, Any]) -> None:
+        self.progress[part].append({**told, "commit": self.commit})
+        self._write(part, told, with_measures(PAGE.read_text(), self.progress))
+
+    def _write(self, part: str, told: dict[str, Any], text: str) -> None:
+        print(f"{part} {len(self.progress[part])}: {told}", flush=True)
+        PROGRESS.write_text(json.dumps(self.progress))
+        PAGE.write_text(text)
 
 
 def main() -> None:
@@ -144,7 +155,13 @@ def main() -> None:
     parser.add_argument("--races", type=int, default=60, help="for each source")
     parser.add_argument("--race-seconds", type=float, default=10, help="how long the writers of a race write")
     parser.add_argument("--kills", type=int, default=100, help="that storms have to survive, in all")
+    parser.add_argument("--growth", action="store_true", help="measure changes beside growing tables, and no more")
+    parser.add_argument("--memory", action="store_true", help="measure the memory of first loads, and no more")
+    parser.add_argument("--sizes", type=int, nargs="+", help="rows of the tables to measure with")
     options = parser.parse_args()
+    if options.growth or options.memory:
+        measure_all(options)
+        return
     if options.fresh:
         shutil.rmtree(PROGRESS.parent, ignore_errors=True)
     with ExitStack() as stack:
@@ -155,6 +172,24 @@ def main() -> None:
         stack.callback(stop_session, spark)
         ground = Ground({"postgres": postgres, "mariadb": mariadb}, store, scratch, spark)
         soak_all(Soak.resumed(), ground, options)
+
+
+def measure_all(options: argparse.Namespace) -> None:
+    soak, scratch = Soak.resumed(), PROGRESS.parent / "growth"
+    for part in ("growth", "memory"):
+        if options.fresh and getattr(options, part):
+            soak.progress[part].clear()
+    if options.growth:
+        if options.fresh:
+            shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(exist_ok=True)
+        asked = growth.Asked(sorted(options.sizes or growth.SIZES), growth.CHANGES, growth.ROUNDS)
+        for kind in growth.TARGETS:
+            growth.measure(kind, asked, scratch, soak.progress["growth"], partial(soak.measured, "growth"))
+        shutil.rmtree(scratch)
+    if options.memory:
+        sizes = sorted(options.sizes or memory.SIZES)
+        memory.measure(memory.TARGETS, sizes, soak.progress["memory"], partial(soak.measured, "memory"))
 
 
 def soak_all(soak: Soak, ground: Ground, options: argparse.Namespace) -> None:

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
+from benchmarks import growth, memory
+
 Told = dict[str, Any]
+GROWTH, MEMORY = "## Cost as the table grows", "## Memory of a first load"
 
 
 def page(progress: dict[str, Any], commit: str) -> str:
@@ -19,7 +22,27 @@ def page(progress: dict[str, Any], commit: str) -> str:
         lines += ["", "## Races", "", *_races(progress["races"])]
     if progress["storms"]:
         lines += ["", "## Storms", "", *_storms(progress["storms"])]
+    lines += _measures(progress)
     return "\n".join(lines) + "\n"
+
+
+def with_measures(text: str, progress: dict[str, Any]) -> str:
+    """The page as it is, with what was measured anew: that says nothing of rounds that others have done."""
+    before = min((text.find(f"\n{head}\n") for head in (GROWTH, MEMORY) if f"\n{head}\n" in text), default=len(text))
+    return "\n".join([text[:before].rstrip("\n"), *_measures(progress)]) + "\n"
+
+
+def _measures(progress: dict[str, Any]) -> list[str]:
+    lines: list[str] = []
+    if progress["growth"]:
+        lines += ["", GROWTH, "", *_growth(progress["growth"]), *_commits(progress["growth"])]
+    if progress["memory"]:
+        lines += ["", MEMORY, "", *_memory(progress["memory"]), *_commits(progress["memory"])]
+    return lines
+
+
+def _commits(done: list[Told]) -> list[str]:
+    return [f"Measured at commit {', '.join(dict.fromkeys(told['commit'] for told in done))}."]
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
@@ -82,6 +105,26 @@ def _storms(done: list[Told]) -> list[str]:
         "",
         "The same writers, while runs of the command line are killed together with their JVM. Afterwards ordinary runs",
         "have to make it good, with no repair by hand.",
+    ]
+
+
+def _growth(done: list[Told]) -> list[str]:
+    heads, *rows = growth.table(done)
+    return [
+        *_table(heads, rows),
+        "",
+        "Seconds of one load of changes through the target's port, in a session that is warm: at keys from all over",
+        "the table, and among its newest 2 percent. The same table grows from size to size.",
+    ]
+
+
+def _memory(done: list[Told]) -> list[str]:
+    heads, *rows = memory.table(done)
+    return [
+        *_table(heads, rows),
+        "",
+        "A `floodmark run` of its own for each, from Postgres; the resident memory of all its processes together,",
+        "without the servers.",
     ]
 
 
