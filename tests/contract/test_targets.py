@@ -15,12 +15,13 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from floodmark.connections.delta import DeltaConnection
 from floodmark.connections.mysql import MysqlConnection
 from floodmark.connections.names import quote
 from floodmark.connections.postgres import PostgresConnection
 from floodmark.connections.sqlite import SqliteConnection
 from floodmark.model.spec import PipelineSpec
-from floodmark.targets.delta import DeltaConnection, DeltaTarget
+from floodmark.targets.delta import DeltaTarget
 from floodmark.targets.mysql.target import MysqlTarget
 from floodmark.targets.postgres.target import PostgresTarget
 from floodmark.targets.sqlite.target import SqliteTarget
