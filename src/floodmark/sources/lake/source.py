@@ -32,6 +32,7 @@ from floodmark.sources.sql import CursorSql, Dialect
 from floodmark.sources.sql_source import SqlSource
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
 UNSEEN = "another writer may be about to commit rows with lower values, and a lake does not show who is at work"
@@ -50,6 +51,8 @@ class LakeSource(SqlSource):
             )
         self._name = spec.source.table
         self._pinned: int | None = None
+        self._travelled = False
+        self._answers: dict[str, list[Any]] = {}
         self._relation = Relation(self._name, "", None, None, spec.at("source.table"))
         self._cuts = Cuts()
         self._open: Callable[[], SparkSession] | None = None
@@ -65,8 +68,8 @@ class LakeSource(SqlSource):
         """The table's name in Spark's SQL."""
 
     @abstractmethod
-    def _newest(self) -> int:
-        """The version that the table is at. Raises ConfigError when there is no table."""
+    def _newest(self) -> int | None:
+        """The version that the table is at; None before its first. Raises ConfigError when there is no table."""
 
     @abstractmethod
     def _columns(self, version: int | None) -> tuple[Column, ...]: ...
@@ -86,9 +89,13 @@ class LakeSource(SqlSource):
 
     def at(self, as_of: AsOf) -> LakeSource:
         then = copy(self)
-        then._pinned = self._versions().find(as_of, self._name)
-        then._relation, then._cuts = self._related(then._pinned), Cuts()
+        then._pin(self._versions().find(as_of, self._name))
+        then._cuts, then._travelled = Cuts(), True
         return then
+
+    def _pin(self, version: int | None) -> None:
+        self._pinned, self._answers = version, {}
+        self._relation = self._related(version)
 
     def _related(self, version: int | None) -> Relation:
         pin = "" if version is None else f" VERSION AS OF {version}"
@@ -96,17 +103,19 @@ class LakeSource(SqlSource):
 
     @contextmanager
     def _view(self) -> Iterator[None]:
-        before = self._relation
-        if self._pinned is None:
-            self._relation = self._related(self._newest())
+        if self._pinned is not None:
+            yield
+            return
+        self._pin(self._newest())
         try:
             yield
         finally:
-            self._relation = before
+            self._pin(None)
 
     @contextmanager
-    def snapshot(self) -> Iterator[str]:
-        yield str(self._newest() if self._pinned is None else self._pinned)
+    def snapshot(self) -> Iterator[str | None]:
+        version = self._newest() if self._pinned is None else self._pinned
+        yield None if version is None else str(version)
 
     # -- Spark ----------------------------------------------------------------------------------------------------
 
@@ -117,16 +126,18 @@ class LakeSource(SqlSource):
             self._prepare(self._spark)
         return self._spark
 
-    def _query(self, statement: str) -> DataFrame:
+    def _rows(self, statement: str, *columns: SparkColumn) -> list[Any]:
+        """A few. One version gives one answer: a look asks for some of them more than once."""
+        if statement in self._answers:
+            return self._answers[statement]
         with self._told():
-            return self._session().sql(statement)
-
-    def _rows(self, frame: DataFrame) -> list[Any]:
-        with self._told():
-            return frame.collect()
+            found: list[Any] = self._session().sql(statement).select(*(columns or ["*"])).collect()
+        if self._pinned is not None and len(found) <= 1:
+            self._answers[statement] = found
+        return found
 
     def _number(self, statement: str) -> int:
-        return int(self._rows(self._query(statement))[0][0])
+        return int(self._rows(statement)[0][0])
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -136,7 +147,7 @@ class LakeSource(SqlSource):
         try:
             yield
         except (PySparkException, Py4JError) as error:
-            if self._pinned is not None and is_gone(error):
+            if self._pinned is not None and self._travelled and is_gone(error):
                 raise self._versions().gone(self._pinned, self._kept_from(self._pinned), self._name) from error
             raise SourceError(
                 f"{self._name}: {first_line(error)}",
@@ -158,25 +169,26 @@ class LakeSource(SqlSource):
         """By the clock of this machine: a lake has none."""
         clock = datetime.now(UTC)
         guarantee = delayed(request.delay, UNSEEN)
-        probe = self._probe(request.cursor)
-        return probe.look(request, clock, lambda top: delayed_bound(request, clock, top), guarantee)
+        with self._view():
+            probe = self._probe(request.cursor)
+            return probe.look(request, clock, lambda top: delayed_bound(request, clock, top), guarantee)
 
     def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
         """From a sample: no lake has an index to count along."""
-        with self._view():
-            sql = self._cursor_sql(cursor)
+        sql = self._cursor_sql(cursor)
 
-            def sample(share: float) -> list[tuple[Scalar, ...]]:
-                return self._values(sql.sample(sql.bounds(after, until), share), cursor)
+        def sample(share: float) -> list[tuple[Scalar, ...]]:
+            return self._values(sql.sample(sql.bounds(after, until), share), cursor)
 
-            return self._cuts.next(after, until, rows, lambda: self.count(cursor, after, until), sample)
+        return self._cuts.next(after, until, rows, lambda: self.count(cursor, after, until), sample)
 
     def _checksum(self, where: str) -> str:
         from pyspark.sql import functions as F
 
-        rows = self._query(f"SELECT * FROM {self._relation.sql} WHERE {where}")
-        row_hash = F.xxhash64(*map(hashable, rows.schema.fields))
-        return str(self._rows(rows.agg(F.sum(row_hash.cast("decimal(38,0)"))))[0][0] or 0)
+        with self._told():
+            rows = self._session().sql(f"SELECT * FROM {self._relation.sql} WHERE {where}")
+            row_hash = F.xxhash64(*map(hashable, rows.schema.fields))
+            return str(rows.agg(F.sum(row_hash.cast("decimal(38,0)"))).collect()[0][0] or 0)
 
     def _cursor_sql(self, cursor: Cursor) -> CursorSql:
         return CursorSql(self._relation.sql, cursor, literal, self._dialect)
@@ -188,8 +200,8 @@ class LakeSource(SqlSource):
         from pyspark.sql import functions as F
 
         # A moment as a number: PySpark would show it in this machine's zone.
-        values = [F.unix_micros(spark_name(c.name)) if c.zoned else F.col(spark_name(c.name)) for c in cursor.columns]
-        found = self._rows(self._query(statement).select(*values))
+        columns = [F.unix_micros(spark_name(c.name)) if c.zoned else F.col(spark_name(c.name)) for c in cursor.columns]
+        found = self._rows(statement, *columns)
         return [tuple(scalar(v, c, cursor) for v, c in zip(row, cursor.columns, strict=True)) for row in found]
 
     # -- reading --------------------------------------------------------------------------------------------------
