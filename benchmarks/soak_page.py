@@ -63,10 +63,20 @@ def _races(done: list[Told]) -> list[str]:
 
 def _storms(done: list[Told]) -> list[str]:
     rows = []
-    for world, mine in _by(done, "source", "by", "mode"):
+    earlier = [{"target": "delta", **told} for told in done]  # rounds from before there was another
+    for world, mine in _by(earlier, "source", "target", "by", "mode"):
         struck = (_sum(mine, "kills"), _sum(mine, "cuts"), _sum(mine, "restarts"))
         rows.append((*world, len(mine), *struck, f"{_sum(mine, 'rows'):,}", _sum(mine, "lost") + _wrong(mine)))
-    heads = ["source", "cursor", "mode", "storms", "kills survived", "sessions cut", "restarts of the state's server"]
+    heads = [
+        "source",
+        "target",
+        "cursor",
+        "mode",
+        "storms",
+        "kills survived",
+        "sessions cut",
+        "restarts of the state's server",
+    ]
     return [
         *_table([*heads, "rows written", "rows missing, stale or doubled"], rows),
         "",

@@ -13,6 +13,7 @@ from tests.lab import Kind
 from tests.mariadb import MariadbServer
 from tests.races import LOOK, NO_LOOK, WORLDS, Race, RaceLab
 from tests.services import PostgresServer
+from tests.storm_ends import EndKind, end_of
 from tests.storms import Storm
 
 if TYPE_CHECKING:
@@ -22,6 +23,13 @@ Told = dict[str, Any]
 KINDS: tuple[Kind, ...] = ("postgres", "mariadb")
 RACE_WORLDS = tuple((kind, by, mode) for by, mode in WORLDS for kind in KINDS)
 """The databases take turns, so that a soak that is cut short has been to both."""
+ENDS: tuple[EndKind, ...] = ("delta", "iceberg", "postgres", "mariadb")
+STORM_WORLDS = tuple(
+    (KINDS[(place + number) % 2], by, mode, end)
+    for place, (by, mode) in enumerate(WORLDS)
+    for number, end in enumerate(ENDS)
+)
+"""Every target in turn, under each cursor and mode, from a source that is another each time."""
 CONTROL = 10
 """One race in so many is run without the look as well: it has to lose rows."""
 KILLS_PER_STORM = 6
@@ -38,13 +46,16 @@ class Ground:
     spark: SparkSession
 
     @contextmanager
-    def lab(self, kind: Kind) -> Iterator[RaceLab]:
+    def lab(self, kind: Kind, end: EndKind = "delta") -> Iterator[RaceLab]:
         url, state, root = self.servers[kind].create_database(), self.store.create_database(), self.scratch / "race"
+        theirs = self.servers[end].create_database() if end in ("postgres", "mariadb") else ""
         try:
-            yield RaceLab(root, kind, url, self.spark, state=state)
+            yield RaceLab.into(end_of(end, root, theirs), root, kind, url, self.spark, state=state)
         finally:
             self.servers[kind].drop_database(url)
             self.store.drop_database(state)
+            if end in ("postgres", "mariadb"):
+                self.servers[end].drop_database(theirs)
             shutil.rmtree(root, ignore_errors=True)
 
 
@@ -64,11 +75,11 @@ def race_round(ground: Ground, number: int, seed: int, seconds: float) -> Told:
 
 
 def storm_round(ground: Ground, number: int, seed: int) -> Told:
-    kind, by, mode = RACE_WORLDS[number % len(RACE_WORLDS)]
-    with ground.lab(kind) as lab:
+    kind, by, mode, end = STORM_WORLDS[number % len(STORM_WORLDS)]
+    with ground.lab(kind, end) as lab:
         survived = Storm(lab, ground.store, by, mode, seed, rounds=KILLS_PER_STORM).run()
     found = survived.difference
-    told: Told = {"source": kind, "by": by, "mode": mode, "seed": seed, "rows": survived.written}
+    told: Told = {"source": kind, "target": end, "by": by, "mode": mode, "seed": seed, "rows": survived.written}
     told |= {"kills": survived.kills, "cuts": survived.cuts, "restarts": survived.restarts}
     return told | {"lost": found.missing + found.stale, "doubled": found.doubled, "ghosts": found.ghosts}
 

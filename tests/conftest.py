@@ -31,7 +31,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # Many small loads, each with queries of its own: compiling them takes longer than running them.
     settings: dict[str, str | int | float | bool] = {"spark.driver.memory": "2g", "spark.sql.codegen.wholeStage": False}
     settings["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
-    needs = ["delta", "postgres", "sqlite", "mysql", H2]
+    needs = ["delta", "iceberg", "postgres", "sqlite", "mysql", H2]
     session = open_session(SparkSpec(config=settings), needs=needs, log_file=log_file, work=Work(0))
     yield session
     stop_session(session)

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from floodmark.connections.iceberg import IcebergConnection
+from floodmark.connections.iceberg_catalog import Catalog
 from floodmark.opening import load
 from floodmark.project import Project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LAKES = {"delta": "{type: delta, path: lake}"}
+LAKES = {"delta": "{type: delta, path: lake}", "iceberg": "{type: iceberg, path: lake}"}
 COPIES = {"delta": "{type: delta, path: copies}", "sqlite": "{type: sqlite, path: copies.db}"}
 AT = "2026-01-01 10:00:00"
 
@@ -23,7 +25,7 @@ AT = "2026-01-01 10:00:00"
 class LakeShop:
     root: Path
     spark: SparkSession
-    lake: Literal["delta"] = "delta"
+    lake: Literal["delta", "iceberg"] = "delta"
     copies: Literal["delta", "sqlite"] = "delta"
     table: str = "orders"
 
@@ -32,6 +34,10 @@ class LakeShop:
     @property
     def name(self) -> str:
         """In Spark's SQL."""
+        if self.lake == "iceberg":
+            catalog = Catalog(IcebergConnection(path="lake"), self.root)
+            catalog.attach(self.spark)
+            return catalog.sql_name("default", self.table)
         path = str(self.root / "lake" / self.table).replace("`", "``")
         return f"delta.`{path}`"
 
@@ -51,6 +57,11 @@ class LakeShop:
 
     def versions(self) -> list[tuple[int, str]]:
         """With their times, the newest first."""
+        if self.lake == "iceberg":
+            listed = (
+                f"SELECT snapshot_id, string(made_current_at) FROM {self.name}.history ORDER BY made_current_at DESC"
+            )
+            return [(row[0], row[1]) for row in self.spark.sql(listed).collect()]
         found = self.spark.sql(f"SELECT version, string(timestamp) FROM (DESCRIBE HISTORY {self.name})").collect()
         return [(row[0], row[1]) for row in found]
 

@@ -9,15 +9,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import product
+from pathlib import Path
 from statistics import median
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from tests.lab import Lab, ok
+from tests.lab import Kind, Lab, ok
 from tests.race_databases import TABLES, MariadbWriter, PostgresWriter
 from tests.race_writers import Stage, Writer
+from tests.storm_ends import End
 
 from floodmark.model.outcome import RunResult
 from floodmark.project import Project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LOOK = ""
 """As users have it: the source is asked who may still write."""
@@ -43,6 +48,14 @@ MOST_RUNS_AFTER = 6
 class RaceLab(Lab):
     """Its table fills in ids and times itself: values come from the database, as the guarantee wants it."""
 
+    end: End
+
+    @classmethod
+    def into(cls, end: End, root: Path, kind: Kind, url: str, spark: SparkSession, **more: Any) -> RaceLab:
+        lab = cls(root, kind, url, spark, lake=end.connection, **more)
+        lab.end = end
+        return lab
+
     def __post_init__(self) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
         for statement in TABLES[self.kind]:
@@ -51,6 +64,10 @@ class RaceLab(Lab):
     def declare(self, by: By, mode: Mode, option: str, batch_rows: int = 100_000) -> None:
         change = f"{{by: {by}, column: {COLUMN[by]}{option}}}"
         self.write(mode=mode, batch_rows=batch_rows, change=change)
+
+    def target_rows(self) -> list[tuple[Any, ...]]:
+        assert self.spark is not None
+        return self.end.rows(self.spark)
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         """In a session of its own."""

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 PASSING = re.compile(
     r"ConcurrentAppend|ConcurrentDelete|ConcurrentWrite|MetadataChanged|ProtocolChanged|"  # another writer of the table
-    r"DELTA_CONCURRENT_(?!TRANSACTION)|DELTA_METADATA_CHANGED|"
+    r"DELTA_CONCURRENT_(?!TRANSACTION)|DELTA_METADATA_CHANGED|CommitFailedException|"
     r"deadlock|could not serialize access|Lock wait timeout|lock timeout|statement timeout|max_statement_time|"
     r"invalid snapshot identifier|could not import the requested snapshot|"  # its holder was ended by the server
     r"connection (was )?reset|connection refused|broken pipe|connection (has been |is )?closed|"
@@ -24,7 +24,7 @@ PASSING = re.compile(
     r"the database system is (starting up|shutting down)|too many connections|remaining connection slots",
     re.IGNORECASE,
 )
-"""As databases and Delta say it, wherever it stands in a Java trace: by then there is no error class left to ask."""
+"""As databases and lakes say it, wherever it stands in a Java trace: by then there is no error class left to ask."""
 
 
 def sounds_transient(error: BaseException) -> bool:

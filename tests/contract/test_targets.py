@@ -16,12 +16,15 @@ import pytest
 from psycopg import sql
 
 from floodmark.connections.delta import DeltaConnection
+from floodmark.connections.iceberg import IcebergConnection
+from floodmark.connections.iceberg_catalog import Catalog
 from floodmark.connections.mysql import MysqlConnection
 from floodmark.connections.names import quote
 from floodmark.connections.postgres import PostgresConnection
 from floodmark.connections.sqlite import SqliteConnection
 from floodmark.model.spec import PipelineSpec
 from floodmark.targets.delta import DeltaTarget
+from floodmark.targets.iceberg.target import IcebergTarget
 from floodmark.targets.mysql.target import MysqlTarget
 from floodmark.targets.postgres.target import PostgresTarget
 from floodmark.targets.sqlite.target import SqliteTarget
@@ -47,6 +50,26 @@ class TestDelta(HistoryContract, PartitionsContract, TargetContract):
             open=lambda spec: DeltaTarget(connection, spec, tmp_path),
             read=read,
             drop=lambda table: shutil.rmtree(tmp_path / "lake" / table),
+        )
+
+
+class TestIceberg(HistoryContract, PartitionsContract, TargetContract):
+    @pytest.fixture
+    def world(self, tmp_path: Path, spark: SparkSession) -> World:
+        connection = IcebergConnection(path="lake")
+        catalog = Catalog(connection, tmp_path)
+        catalog.attach(spark)
+
+        def read(table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+            found = spark.table(catalog.sql_name("default", table))
+            chosen = found.select(*(f"`{c.replace('`', '``')}`" for c in columns))
+            zoned = [field.dataType.typeName() == "timestamp" for field in chosen.schema.fields]
+            return [tuple(map(_plain, row, zoned)) for row in chosen.collect()]
+
+        return World(
+            open=lambda spec: IcebergTarget(connection, spec, tmp_path),
+            read=read,
+            drop=lambda table: (spark.sql(f"DROP TABLE {catalog.sql_name('default', table)}"), None)[1],
         )
 
 

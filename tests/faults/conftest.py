@@ -8,6 +8,7 @@ import pytest
 from tests.lab import Lab
 from tests.races import RaceLab
 from tests.services import run_cli
+from tests.storm_ends import DeltaEnd
 
 from floodmark.spark.jars import archives_folder
 
@@ -37,7 +38,8 @@ def state_url(request: pytest.FixtureRequest) -> Callable[[str], str]:
 @pytest.fixture(params=["postgres", "mariadb"])
 def race_lab(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> RaceLab:
     url = request.getfixturevalue({"postgres": "pg_db", "mariadb": "my_db"}[request.param])
-    return RaceLab(tmp_path / "project", request.param, url, spark)
+    root = tmp_path / "project"
+    return RaceLab.into(DeltaEnd(root), root, request.param, url, spark)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,14 +5,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.races import By, RaceLab
+from tests.lab import Kind
+from tests.races import By, Mode, RaceLab
 from tests.services import PostgresServer
+from tests.storm_ends import EndKind, end_of
 from tests.storms import Storm
 
-CURSOR: dict[str, By] = {"postgres": "sequence", "mariadb": "timestamp"}
-"""Append on both: what is loaded twice stays there twice."""
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STORMS: tuple[tuple[Kind, By, Mode, EndKind], ...] = (
+    ("postgres", "sequence", "append", "delta"),
+    ("mariadb", "timestamp", "append", "iceberg"),
+    ("postgres", "timestamp", "upsert", "postgres"),
+    ("mariadb", "sequence", "append", "mariadb"),
+)
+"""Append where it can be: what is loaded twice stays there twice. All of them are in the soak."""
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +34,25 @@ def store() -> Iterator[PostgresServer]:
         yield server
 
 
-def test_runs_mend_what_a_storm_of_crashes_left(race_lab: RaceLab, store: PostgresServer) -> None:
-    race_lab.state = store.create_database()
+@pytest.mark.parametrize(("kind", "by", "mode", "end"), STORMS)
+def test_runs_mend_what_a_storm_of_crashes_left(
+    kind: Kind,
+    by: By,
+    mode: Mode,
+    end: EndKind,
+    store: PostgresServer,
+    tmp_path: Path,
+    spark: SparkSession,
+    request: pytest.FixtureRequest,
+) -> None:
+    servers: dict[str, Any] = {
+        name: request.getfixturevalue(name) for name in ("postgres", "mariadb") if name in (kind, end)
+    }
+    root = tmp_path / "project"
+    there = end_of(end, root, servers[end].create_database() if end in servers else "")
+    lab = RaceLab.into(there, root, kind, servers[kind].create_database(), spark, state=store.create_database())
     seed = random.SystemRandom().randrange(1_000_000)
-    survived = Storm(race_lab, store, CURSOR[race_lab.kind], "append", seed, rounds=2).run()
+    survived = Storm(lab, store, by, mode, seed, rounds=2).run()
     print(survived)
     assert survived.difference.none, f"seed {seed}: {survived}"
     assert survived.kills > 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.races import LOOK, NO_LOOK, By, RaceLab
+from tests.storm_ends import DeltaEnd
 from tests.traps import DRAWN_BY_APPLICATION, HARMLESS, Traps
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def test_every_way_to_commit_late_loses_a_row_without_the_look(race_lab: RaceLab
 def test_ids_that_the_application_draws_take_a_wait_for_every_transaction(
     tmp_path: Path, pg_db: str, spark: SparkSession
 ) -> None:
-    lab = RaceLab(tmp_path / "project", "postgres", pg_db, spark)
+    root = tmp_path / "project"
+    lab = RaceLab.into(DeltaEnd(root), root, "postgres", pg_db, spark)
     option = f"{AT_ONCE}, fence: transactions"
     assert Traps(lab, "sequence", option, only=DRAWN_BY_APPLICATION).run() == set()

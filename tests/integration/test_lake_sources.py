@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture(params=["delta to delta", "delta to sqlite"])
+@pytest.fixture(params=["delta to delta", "delta to sqlite", "iceberg to delta"])
 def shop(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> LakeShop:
     lake, _, copies = request.param.split()
     shop = LakeShop(tmp_path, spark, lake, copies)
@@ -30,6 +30,11 @@ def shop(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) ->
 @pytest.fixture
 def delta(tmp_path: Path, spark: SparkSession) -> LakeShop:
     return LakeShop(tmp_path, spark)
+
+
+@pytest.fixture
+def iceberg(tmp_path: Path, spark: SparkSession) -> LakeShop:
+    return LakeShop(tmp_path, spark, "iceberg")
 
 
 class TestChanges:
@@ -165,6 +170,20 @@ class TestTables:
             delta.project(change="by: timestamp, column: n").plan("orders")
         assert "by: sequence" in str(other.value.hint)
 
+    def test_an_iceberg_table_without_a_snapshot_and_one_that_is_not_there(self, iceberg: LakeShop) -> None:
+        iceberg.create("id bigint, `a b` decimal(10, 0), updated_at timestamp", "PARTITIONED BY (bucket(2, id))")
+        project = iceberg.project()
+        assert project.plan("orders").rows == 0
+        iceberg.execute(f"INSERT INTO orders VALUES (1, 2, timestamp'{AT}')")
+        iceberg.execute("ALTER TABLE orders ADD COLUMN later int")
+        assert ok(project.run("orders")).rows.inserted == 1
+        iceberg.execute(f"INSERT INTO orders VALUES (2, 3, timestamp'{AT}', 4)")
+        assert ok(project.run("orders")).rows.inserted == 1
+        assert iceberg.target_rows("id, `a b`, later") == [(1, 2, None), (2, 3, 4)]
+        with pytest.raises(ConfigError, match="there is no table ordres in") as wrong:
+            iceberg.project(source="table: ordres").plan("orders")
+        assert str(wrong.value.hint) == "did you mean default.orders? Tables there: default.orders"
+
     def test_a_query_is_refused(self, delta: LakeShop) -> None:
         with pytest.raises(ConfigError, match="a query can't be read from a lake"):
             delta.project(source="query: select 1").plan("orders")
@@ -227,6 +246,20 @@ class TestTimeTravel:
         ok(project.backfill("orders", source_version=before))
         assert delta.target_rows("id, more") == [(1, None), (2, 1), (3, None)]
 
+    def test_a_snapshot_that_has_expired_is_refused_with_those_that_are_left(self, iceberg: LakeShop) -> None:
+        iceberg.create()
+        iceberg.fill(3)
+        before = iceberg.version()
+        project = iceberg.project()
+        ok(project.run("orders"))
+        iceberg.fill(3, start=4)
+        name = iceberg.name.replace("`", "")
+        iceberg.spark.sql(f"CALL {name.partition('.')[0]}.system.expire_snapshots('{name}', timestamp'2999-01-01', 1)")
+        failure = project.backfill("orders", source_version=before).failure
+        assert isinstance(failure, ConfigError)
+        assert failure.message == f"there is no version {before} of orders"
+        assert str(failure.hint).startswith(f"versions there: {iceberg.version()} (")
+
     def test_a_version_that_there_is_not_is_refused_with_those_that_are(self, shop: LakeShop) -> None:
         shop.fill(3)
         project = shop.project()
@@ -259,9 +292,7 @@ class TestTimeTravel:
         spark.sql(f"VACUUM {delta.name} RETAIN 0 HOURS")
         failure = project.backfill("orders", source_version=before).failure
         assert isinstance(failure, ConfigError)
-        assert failure.message == (
-            f"version {before} of orders can't be read any more: some of its files were removed (VACUUM)"
-        )
+        assert failure.message == (f"version {before} of orders can't be read any more: some of its files were removed")
         assert f"versions there: {before + 1} (" in str(failure.hint)
         assert delta.target_rows() == rows
         ok(delta.project().backfill("orders", source_version=before + 1))

@@ -119,7 +119,7 @@ def test_needs_are_merged_and_an_unknown_one_is_named(acme: Jar, tmp_path: Path)
     assert jars_for([], cache=tmp_path, fetch=offline) == []
     with pytest.raises(ConfigError, match="'oracle'") as caught:
         jars_for(["oracle"], cache=tmp_path)
-    assert "delta, mariadb, mysql, postgres, sqlite" in (caught.value.hint or "")
+    assert "delta, iceberg, mariadb, mysql, postgres, sqlite" in (caught.value.hint or "")
 
 
 def test_a_jar_of_the_users_own_is_a_path_or_a_coordinate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,14 @@ JARS: dict[str, tuple[Jar, ...]] = {
             sha256="c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
         ),
     ),
+    "iceberg": (
+        Jar(
+            group="org.apache.iceberg",
+            artifact="iceberg-spark-runtime-4.1_2.13",
+            version="1.12.0",
+            sha256="3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
+        ),
+    ),
     "postgres": (
         Jar(
             group="org.postgresql",

@@ -26,6 +26,9 @@ DELTA_SETTINGS = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 
+ICEBERG_SETTINGS = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
+"""Its catalogs are set on the session that needs them: only this must be there when Spark starts."""
+
 LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -105,8 +108,9 @@ def settings_for(
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
     }
-    if "delta" in needs:
-        settings |= DELTA_SETTINGS
+    for need, own in (("delta", DELTA_SETTINGS), ("iceberg", ICEBERG_SETTINGS)):
+        if need in needs:
+            settings |= {key: _joined(key, settings.get(key), value) for key, value in own.items()}
     if local:
         warehouse = (log_file.parent / "warehouse").absolute()
         settings |= LOCAL_SETTINGS | {"spark.sql.warehouse.dir": warehouse.as_uri()}

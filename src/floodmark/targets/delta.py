@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,23 +23,11 @@ from floodmark.model.spec import PipelineSpec
 from floodmark.targets.deletes import check_deletes, has_deletes, survivors, table_schema
 from floodmark.targets.delta_log import DeltaLog, read_log
 from floodmark.targets.delta_replace import Winners, is_replaceable, winners
-from floodmark.targets.delta_sql import (
-    OURS,
-    Range,
-    S,
-    T,
-    change_table,
-    cluster_table,
-    create_table,
-    merge,
-    prepare_again,
-    range_predicate,
-    same_row,
-    table_at,
-)
+from floodmark.targets.delta_sql import OURS, change_table, cluster_table, create_table, prepare_again, table_at
 from floodmark.targets.delta_types import refuse_columns
 from floodmark.targets.history import as_versions
 from floodmark.targets.lake_history import LakeHistory
+from floodmark.targets.lake_sql import Range, S, T, merge, range_predicate, same_row
 from floodmark.targets.schema import Fit, fit
 from floodmark.targets.settings import set_for_now
 from floodmark.targets.small_batch import hold, is_small, small_merge
@@ -105,7 +93,8 @@ class DeltaTarget:
             merge = self._add_versions if load.mode == "history" else self._upsert
             read = merge(spark, fitted, load, log)
         else:
-            self._write(self._rows(spark, fitted.batch, load), load, anew=anew)
+            with self._rows(spark, fitted.batch, load) as whole:
+                self._write(whole, load, anew=anew)
             if anew and self._spec.target.cluster_by:
                 spark.sql(cluster_table(self._path, self._spec.target))
         landed = self.find(load.intent.batch)
@@ -125,11 +114,11 @@ class DeltaTarget:
             spark.sql(statement)
         return wanted
 
-    def _rows(self, spark: SparkSession, batch: DataFrame, load: Load) -> DataFrame:
+    def _rows(self, spark: SparkSession, batch: DataFrame, load: Load) -> AbstractContextManager[DataFrame]:
         """As they go into a table that holds nothing of them yet."""
         if load.mode == "history":
             return LakeHistory(spark, load, self._spec.target.history).alone(batch)
-        return survivors(batch)
+        return nullcontext(survivors(batch))
 
     # -- statements -----------------------------------------------------------------------------------------------
 
@@ -157,8 +146,7 @@ class DeltaTarget:
         writer.option("targetAlias", T).option("replaceOn", same_row(load.keys, ranges)).save(self._path)
 
     def _merge(self, spark: SparkSession, batch: DataFrame, load: Load, ranges: Mapping[str, Range]) -> None:
-        schema, deletes = table_schema(batch), has_deletes(batch)
-        self._commit(spark, batch, load.head, merge(self._path, _BATCH, schema, load, ranges, has_deletes=deletes))
+        self._commit(spark, batch, load.head, merge(table_at(self._path), _BATCH, batch.schema, load, ranges))
 
     def _add_versions(self, spark: SparkSession, fitted: Fit, load: Load, log: DeltaLog) -> int | None:  # noqa: ARG002
         history = LakeHistory(spark, load, self._spec.target.history)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from floodmark.model.names import OP, spark_name
 from floodmark.model.outcome import Load
-from floodmark.targets.delta_sql import S, T, same_row, wins
+from floodmark.targets.lake_sql import S, T, same_row, wins
 from floodmark.targets.small_batch import Held
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,8 @@ from floodmark.model.names import OP, PROVENANCE, spark_name
 from floodmark.model.outcome import Load
 from floodmark.model.target import HistorySpec
 from floodmark.targets.deletes import has_deletes, table_schema
-from floodmark.targets.delta_sql import Range, S, T, same_row
 from floodmark.targets.history import Timeline
+from floodmark.targets.lake_sql import Range, S, T, same_row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,11 +29,13 @@ class LakeHistory:
     load: Load
     names: HistorySpec
 
-    def alone(self, batch: DataFrame) -> DataFrame:
-        """The versions of a batch whose keys the table does not hold."""
+    @contextmanager
+    def alone(self, batch: DataFrame) -> Iterator[DataFrame]:
+        """The versions of a batch whose keys the table does not hold. Spark may look the batch up as late as when it
+        writes."""
         batch.createOrReplaceTempView(_EVENTS)
         try:
-            return self.spark.sql(self._timeline(batch).versions(_EVENTS))
+            yield self.spark.sql(self._timeline(batch).versions(_EVENTS))
         finally:
             self.spark.catalog.dropTempView(_EVENTS)
 

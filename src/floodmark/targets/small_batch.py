@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from floodmark.model.names import spark_name
 from floodmark.spark.tuning import BROADCAST_BYTES, SMALL_BATCH, SMALL_MERGE_SETTINGS
-from floodmark.targets.delta_sql import Range
+from floodmark.targets.lake_sql import Range
 from floodmark.targets.settings import set_for_now
 
 if TYPE_CHECKING:

@@ -173,12 +173,21 @@ class LakeSource(SqlSource):
             probe = self._probe(request.cursor)
             return probe.look(request, clock, lambda top: delayed_bound(request, clock, top), guarantee)
 
+    def nulls(self, cursor: Cursor, *, checksum: bool) -> tuple[int, str]:
+        with self._view():
+            return super().nulls(cursor, checksum=checksum)
+
+    def count(self, cursor: Cursor, after: Position | None, until: Position | None) -> int:
+        with self._view():
+            return super().count(cursor, after, until)
+
     def next_cut(self, cursor: Cursor, after: Position | None, until: Position, rows: int) -> Position | None:
         """From a sample: no lake has an index to count along."""
-        sql = self._cursor_sql(cursor)
 
         def sample(share: float) -> list[tuple[Scalar, ...]]:
-            return self._values(sql.sample(sql.bounds(after, until), share), cursor)
+            with self._view():
+                sql = self._cursor_sql(cursor)
+                return self._values(sql.sample(sql.bounds(after, until), share), cursor)
 
         return self._cuts.next(after, until, rows, lambda: self.count(cursor, after, until), sample)
 

@@ -50,7 +50,7 @@ class Versions:
         whole = self.known if kept_from is None else [v for v in self.known if v.number >= kept_from]
         left = [v for v in whole if v.number != version]
         return ConfigError(
-            f"version {version} of {table} can't be read any more: some of its files were removed (VACUUM)",
+            f"version {version} of {table} can't be read any more: some of its files were removed",
             table=table,
             hint=self._listed(left),
         )

@@ -1,0 +1,1 @@
+"""Iceberg tables, each load on a branch of its own."""
