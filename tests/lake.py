@@ -28,6 +28,8 @@ class LakeShop:
     lake: Literal["delta", "iceberg"] = "delta"
     copies: Literal["delta", "sqlite"] = "delta"
     table: str = "orders"
+    folder: str = "lake"
+    namespace: str = "default"
 
     # -- the source -----------------------------------------------------------------------------------------------
 
@@ -35,10 +37,10 @@ class LakeShop:
     def name(self) -> str:
         """In Spark's SQL."""
         if self.lake == "iceberg":
-            catalog = Catalog(IcebergConnection(path="lake"), self.root)
+            catalog = Catalog(IcebergConnection(path=self.folder), self.root)
             catalog.attach(self.spark)
-            return catalog.sql_name("default", self.table)
-        path = str(self.root / "lake" / self.table).replace("`", "``")
+            return catalog.sql_name(self.namespace, self.table)
+        path = str(self.root / self.folder / self.table).replace("`", "``")
         return f"delta.`{path}`"
 
     def create(self, columns: str = "id bigint, val string, updated_at timestamp", more: str = "") -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deltalake import DeltaTable
 from tests.lab import Lab, ok
 from tests.lake import AT, LakeShop
 from tests.services import run_cli
@@ -296,6 +297,21 @@ class TestTimeTravel:
         assert f"versions there: {before + 1} (" in str(failure.hint)
         assert delta.target_rows() == rows
         ok(delta.project().backfill("orders", source_version=before + 1))
+
+    def test_behind_a_log_that_was_cleaned_up_a_version_is_refused(self, delta: LakeShop) -> None:
+        delta.create()
+        for start in range(4):
+            delta.fill(1, start=start)
+        project = delta.project()
+        ok(project.run("orders"))
+        path = delta.root / "lake" / "orders"
+        DeltaTable(str(path), version=3).create_checkpoint()
+        (path / "_delta_log" / f"{0:020}.json").unlink()
+        failure = project.backfill("orders", source_version=2).failure
+        assert isinstance(failure, ConfigError)
+        assert failure.message == "there is no version 2 of orders"
+        assert str(failure.hint).startswith("versions there: 3 (")
+        ok(project.backfill("orders", source_version=3))
 
     def test_a_database_cant(self, sqlite_lab: Lab) -> None:
         sqlite_lab.fill(3)

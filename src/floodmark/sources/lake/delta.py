@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,22 +46,22 @@ class DeltaSource(LakeSource):
         with self._reading():
             history: list[dict[str, Any]] = self._table().history()
         moments = {int(e["version"]): datetime.fromtimestamp(e.get("timestamp", 0) / 1000, UTC) for e in history}
-        return Versions([Version(number, moments[number]) for number in sorted(moments)])
+        numbers = sorted(moments)
+        # Behind a log that was cleaned up, only what follows a checkpoint can be made out.
+        if numbers[0] > 0:
+            numbers = numbers[_first(numbers, self._is_readable) :]
+        return Versions([Version(number, moments[number]) for number in numbers])
 
     def _kept_from(self, version: int) -> int | None:
-        """The older one, the more of its files may be gone: so it is found in a few steps."""
-        if not self._is_local:
-            return None
-        later = [v.number for v in self._versions().known if v.number > version]
-        low, high = 0, len(later) - 1
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._is_whole(later[middle]) else (middle + 1, high)
-        return later[low] if later else None
+        later = [v.number for v in self._versions().known if v.number > version] if self._is_local else []
+        return later[_first(later, self._is_whole)] if later else None
 
     def _is_whole(self, version: int) -> bool:
+        return all(Path(uri).exists() or Path(unquote(uri)).exists() for uri in self._table(version).file_uris())
+
+    def _is_readable(self, version: int) -> bool:
         try:
-            return all(Path(uri).exists() or Path(unquote(uri)).exists() for uri in self._table(version).file_uris())
+            return self._table(version).version() == version
         except SourceError:
             return False
 
@@ -94,3 +94,12 @@ class DeltaSource(LakeSource):
                 declared_at=self._spec.at("source.table"),
                 transient=sounds_transient(error),
             ) from error
+
+
+def _first(versions: Sequence[int], is_good: Callable[[int], bool]) -> int:
+    """The place of the oldest good one: all that follow it are, and the newest is."""
+    low, high = 0, len(versions) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_good(versions[middle]) else (middle + 1, high)
+    return low
