@@ -64,8 +64,8 @@ class LakeShop:
                 f"SELECT snapshot_id, string(made_current_at) FROM {self.name}.history ORDER BY made_current_at DESC"
             )
             return [(row[0], row[1]) for row in self.spark.sql(listed).collect()]
-        found = self.spark.sql(f"SELECT version, string(timestamp) FROM (DESCRIBE HISTORY {self.name})").collect()
-        return [(row[0], row[1]) for row in found]
+        history = self.spark.sql(f"DESCRIBE HISTORY {self.name}").selectExpr("version", "string(timestamp)")
+        return [(row[0], row[1]) for row in history.collect()]
 
     def version(self) -> int:
         return self.versions()[0][0]

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import ConfigError, SourceError
+from floodmark.hashing import row_hash
 from floodmark.javawords import first_line
 from floodmark.model.names import spark_name
 from floodmark.model.plan import Look
@@ -25,7 +26,7 @@ from floodmark.ports import AsOf, LookRequest, ReadRequest
 from floodmark.retries import sounds_transient
 from floodmark.sources.bound import delayed, delayed_bound
 from floodmark.sources.lake.cuts import Cuts
-from floodmark.sources.lake.values import hashable, literal, scalar
+from floodmark.sources.lake.values import literal, scalar
 from floodmark.sources.lake.versions import Versions, is_gone
 from floodmark.sources.relation import Relation
 from floodmark.sources.sql import CursorSql, Dialect
@@ -196,8 +197,7 @@ class LakeSource(SqlSource):
 
         with self._told():
             rows = self._session().sql(f"SELECT * FROM {self._relation.sql} WHERE {where}")
-            row_hash = F.xxhash64(*map(hashable, rows.schema.fields))
-            return str(rows.agg(F.sum(row_hash.cast("decimal(38,0)"))).collect()[0][0] or 0)
+            return str(rows.agg(F.sum(row_hash(rows).cast("decimal(38,0)"))).collect()[0][0] or 0)
 
     def _cursor_sql(self, cursor: Cursor) -> CursorSql:
         return CursorSql(self._relation.sql, cursor, literal, self._dialect)

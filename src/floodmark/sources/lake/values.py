@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from floodmark.model.names import spark_name
 from floodmark.model.position import Scalar
 from floodmark.model.table import Column, Cursor
 from floodmark.sources.sql import local_time, utc_time
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructField
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def hashable(field: StructField) -> Any:
-    """Spark hashes no maps: they could have the same entries in another order. Here that is another row."""
-    from pyspark.sql import functions as F
-
-    column, kind = F.col(spark_name(field.name)), field.dataType.simpleString()
-    return F.to_json(F.struct(column)) if "map<" in kind or "variant" in kind else column
 
 
 def scalar(value: Any, column: Column, cursor: Cursor) -> Scalar:
