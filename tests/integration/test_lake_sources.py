@@ -262,14 +262,15 @@ class TestTimeTravel:
         assert failure.message == f"there is no version {before} of orders"
         assert str(failure.hint).startswith(f"versions there: {iceberg.version()} (")
 
-    def test_a_version_that_there_is_not_is_refused_with_those_that_are(self, shop: LakeShop) -> None:
-        shop.fill(3)
-        project = shop.project()
+    def test_a_version_that_there_is_not_is_refused_with_those_that_are(self, delta: LakeShop) -> None:
+        delta.create()
+        delta.fill(3)
+        project = delta.project()
         ok(project.run("orders"))
         failure = project.backfill("orders", source_version=99).failure
         assert isinstance(failure, ConfigError)
         assert failure.message == "there is no version 99 of orders"
-        assert f"{shop.version()} ({shop.versions()[0][1][:19]} UTC)" in str(failure.hint)
+        assert f"{delta.version()} ({delta.versions()[0][1][:19]} UTC)" in str(failure.hint)
         early = project.backfill("orders", source_timestamp="2001-01-01").failure
         assert isinstance(early, ConfigError)
         assert early.message == "no version of orders is as old as 2001-01-01 00:00:00 UTC"
