@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import floodmark
+from floodmark.connections.iceberg import IcebergConnection
+from floodmark.connections.iceberg_catalog import Catalog
 from floodmark.model.outcome import RunResult
 from floodmark.model.plan import Work
 from floodmark.model.spec import SparkSpec
 from floodmark.spark.session import open_session, stop_session
-from floodmark.targets.iceberg.catalog import Catalog
-from floodmark.targets.iceberg.connection import IcebergConnection
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

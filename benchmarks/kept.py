@@ -14,11 +14,12 @@ import psycopg
 from tests.mariadb import MariadbServer
 from tests.services import PostgresServer
 
+from floodmark.connections.delta import DeltaConnection
+from floodmark.connections.iceberg import IcebergConnection
 from floodmark.connections.mysql import MysqlConnection
 from floodmark.connections.postgres import PostgresConnection
 from floodmark.ports import Target
-from floodmark.targets.delta import DeltaConnection, DeltaTarget
-from floodmark.targets.iceberg.connection import IcebergConnection
+from floodmark.targets.delta import DeltaTarget
 from floodmark.targets.iceberg.target import IcebergTarget
 from floodmark.targets.mysql.target import MysqlTarget
 from floodmark.targets.postgres.target import PostgresTarget

@@ -15,6 +15,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, SecretStr
 from pydantic_core import PydanticUndefined
 
+from floodmark.connections.iceberg import CatalogOptions
 from floodmark.model.duration import show_duration
 from floodmark.model.rules import ColumnRule, MaskSpec
 from floodmark.model.spec import (
@@ -30,7 +31,6 @@ from floodmark.model.spec import (
 )
 from floodmark.model.target import HistorySpec, MaintenanceSpec, TargetSpec
 from floodmark.registry import Registry
-from floodmark.targets.iceberg.connection import CatalogOptions
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
 NOT_WRITTEN = {"name", "places", "root", "secrets"}

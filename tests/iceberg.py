@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from tests.lab import Lab
 
+from floodmark.connections.iceberg import IcebergConnection
+from floodmark.connections.iceberg_catalog import Catalog
 from floodmark.model.outcome import Landed, Load
 from floodmark.spark.session import own_session
 from floodmark.targets.iceberg.branch import Branch
-from floodmark.targets.iceberg.catalog import Catalog
-from floodmark.targets.iceberg.connection import IcebergConnection
 from floodmark.targets.iceberg.target import IcebergTarget
 from floodmark.testing.target_suite import Loading, World, a_spec
 

@@ -11,8 +11,8 @@ import psycopg
 import pymysql
 from tests.warehouse import SHOWN, TABLES
 
-from floodmark.targets.iceberg.catalog import Catalog
-from floodmark.targets.iceberg.connection import IcebergConnection
+from floodmark.connections.iceberg import IcebergConnection
+from floodmark.connections.iceberg_catalog import Catalog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from floodmark.committer import Committer
 from floodmark.errors import ConfigError, LeaseHeld, Refused
@@ -19,7 +20,7 @@ from floodmark.model.position import has_passed
 from floodmark.model.table import Cursor, TableInfo
 from floodmark.observe.tally import Tally
 from floodmark.planner import plan_backfill
-from floodmark.ports import EventSink
+from floodmark.ports import AsOf, EventSink
 from floodmark.preflight import Preflight
 from floodmark.reporting import reported
 
@@ -30,6 +31,25 @@ class Range:
 
     after: object | None
     until: object | None
+    version: object | None = None
+    """Of the source's table; as it is now when unset."""
+    moment: object | None = None
+    """That the version is to be as of."""
+
+    @property
+    def as_of(self) -> AsOf | None:
+        if self.version is None and self.moment is None:
+            return None
+        if self.version is not None and self.moment is not None:
+            raise ConfigError("a version and a moment are both given: choose one of them")
+        try:
+            if self.version is not None:
+                return AsOf(version=int(str(self.version)))
+            moment = self.moment if isinstance(self.moment, datetime) else datetime.fromisoformat(str(self.moment))
+        except ValueError as error:
+            wanted = "a time such as 2026-11-15 10:00:00" if self.version is None else "the number of a version"
+            raise ConfigError(f"{self.version or self.moment!r} is not {wanted}") from error
+        return AsOf(moment=moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
 class Backfill:
@@ -41,11 +61,13 @@ class Backfill:
         self._sink = sink
         run_id = around.new_id()
         self._tally = Tally(self._spec.name, run_id, around.now(), sink, lane=f"backfill-{run_id}")
+        self._now = preflight
         self._preflight = preflight.retrying(self._tally.notice)
         self._committer = Committer(preflight.spec, preflight.store, preflight.target, around.now, self._tally.notice)
 
     def plan(self, wanted: Range) -> RunPlan:
         """What `run` would do now. Takes no lease and saves nothing."""
+        self._travel(wanted)
         state = self._preflight.agreed()[0].state
         return self._plan(wanted, state, self._described()[1])
 
@@ -67,6 +89,7 @@ class Backfill:
     def _run(self, wanted: Range) -> PipelineState:
         tally = self._tally
         with self._lease() as keeper, tally.stage("check"):
+            self._travel(wanted)
             state, target = self._recovered(keeper)
             table, cursor = self._described()
             plan = self._plan(wanted, state, cursor)
@@ -97,6 +120,11 @@ class Backfill:
                 break
             after = cut
         return state
+
+    def _travel(self, wanted: Range) -> None:
+        if (as_of := wanted.as_of) is not None:
+            self._preflight = self._now.at(as_of).retrying(self._tally.notice)
+            self._tally.notice(f"reads the source as it was: {as_of}")
 
     @property
     def _appends(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from floodmark.model.care import Care, CareDone
@@ -52,6 +52,19 @@ class ReadRequest:
     """The rows without a cursor value instead."""
 
 
+@dataclass(frozen=True)
+class AsOf:
+    """An older version of a table, by its number or as of a moment: one of the two."""
+
+    version: int | None = None
+    moment: datetime | None = None
+
+    def __str__(self) -> str:
+        if self.moment is None:
+            return f"version {self.version}"
+        return f"{self.moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 class Source(Protocol):
     """One table of one database. All methods but `read` work without Spark, over the database's own driver, read-only.
 
@@ -82,6 +95,14 @@ class Source(Protocol):
         """Lazy; runs when the target loads it. Filters and columns are pushed down."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class TravelsInTime(Protocol):
+    """A source whose table keeps its older versions."""
+
+    def at(self, as_of: AsOf) -> Source:
+        """The table as it was then, columns and all. Raises ConfigError, which names the versions that there are."""
 
 
 @runtime_checkable

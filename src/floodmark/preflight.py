@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from floodmark.changes.columns import find_column, find_columns
+from floodmark.errors import ConfigError
 from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import TargetState
 from floodmark.model.plan import Look, RunPlan
@@ -16,7 +17,7 @@ from floodmark.model.spec import FullSpec, PipelineSpec
 from floodmark.model.table import Cursor, TableInfo
 from floodmark.nulls import with_nulls
 from floodmark.planner import plan_run, plan_whole_table
-from floodmark.ports import ChangeStrategy, LookRequest, Source, StateStore, Target
+from floodmark.ports import AsOf, ChangeStrategy, LookRequest, Source, StateStore, Target, TravelsInTime
 from floodmark.reconcile import Reconciled, reconcile
 from floodmark.setback import check_not_fallen, server_trouble, set_back
 from floodmark.shape.rules import check_rules, landing_table
@@ -34,6 +35,17 @@ class Preflight:
     def retrying(self, tell: Callable[[str], None] = lambda _: None) -> Preflight:
         """The same, with what may pass tried again, and each try told."""
         return replace(self, source=RetryingSource(self.source, self.spec.retries, tell))
+
+    def at(self, as_of: AsOf) -> Preflight:
+        """The same, with the source's table as it was then."""
+        if not isinstance(self.source, TravelsInTime):
+            raise ConfigError(
+                "this source keeps no older versions of its table",
+                table=self.spec.source.table,
+                declared_at=self.spec.at("source.connection"),
+                hint="Delta and Iceberg tables do",
+            )
+        return replace(self, source=self.source.at(as_of))
 
     def agreed(self, *, full_refresh: bool = False) -> tuple[Reconciled, TargetState]:
         """Ledger and target compared. A full refresh needs no agreement."""

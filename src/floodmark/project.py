@@ -125,16 +125,28 @@ class Project:
         after: object | None = None,
         until: object | None = None,
         *,
+        source_version: int | None = None,
+        source_timestamp: object | None = None,
         sink: EventSink | None = None,
     ) -> RunResult:
-        """Loads `[after, until)` again without moving the mark; None is the beginning, or the mark."""
-        return Backfill(self._preflight(name), self._around(), sink or Silent()).run(Range(after, until))
+        """Loads `[after, until)` again without moving the mark; None is the beginning, or the mark. A lake's table may
+        be read as it was, by version or as of a time."""
+        wanted = Range(after, until, source_version, source_timestamp)
+        return Backfill(self._preflight(name), self._around(), sink or Silent()).run(wanted)
 
     def plan_backfill(
-        self, name: str, after: object | None = None, until: object | None = None, *, sink: EventSink | None = None
+        self,
+        name: str,
+        after: object | None = None,
+        until: object | None = None,
+        *,
+        source_version: int | None = None,
+        source_timestamp: object | None = None,
+        sink: EventSink | None = None,
     ) -> RunPlan:
         """What a backfill would do now; starts no Spark."""
-        return Backfill(self._preflight(name), self._around(), sink or Silent()).plan(Range(after, until))
+        wanted = Range(after, until, source_version, source_timestamp)
+        return Backfill(self._preflight(name), self._around(), sink or Silent()).plan(wanted)
 
     def stop(self) -> None:
         """Ends what runs in other threads: its slice is given up, or committed if it was about to be. For good: load

@@ -16,16 +16,17 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from floodmark.connections.delta import DeltaConnection
 from floodmark.connections.duckdb import DuckdbConnection
+from floodmark.connections.iceberg import IcebergConnection
+from floodmark.connections.iceberg_catalog import Catalog
 from floodmark.connections.mysql import MysqlConnection
 from floodmark.connections.names import quote
 from floodmark.connections.postgres import PostgresConnection
 from floodmark.connections.sqlite import SqliteConnection
 from floodmark.model.spec import PipelineSpec
-from floodmark.targets.delta import DeltaConnection, DeltaTarget
+from floodmark.targets.delta import DeltaTarget
 from floodmark.targets.duckdb.target import DuckdbTarget
-from floodmark.targets.iceberg.catalog import Catalog
-from floodmark.targets.iceberg.connection import IcebergConnection
 from floodmark.targets.iceberg.target import IcebergTarget
 from floodmark.targets.mysql.target import MysqlTarget
 from floodmark.targets.parquet.reader import parquet_table

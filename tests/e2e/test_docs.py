@@ -7,13 +7,14 @@ import runpy
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import duckdb
 import pytest
 from tests.h2 import H2Shop
 from tests.iceberg import IcebergLab
 from tests.lab import Kind, Lab, ok
+from tests.lake import LakeShop
 from tests.warehouse import WarehouseLab
 
 from floodmark.opening import declare, load, validate
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("sources", "changes", "modes", "targets", "shaping", "state")
 OWN_TESTS = (
+    "sources/delta",
+    "sources/iceberg",
     "sources/jdbc",
     "targets/duckdb",
     "targets/iceberg",
@@ -87,6 +90,18 @@ def test_the_example_of_the_jdbc_page_runs(
     path.write_text(example(ROOT / "docs" / "sources" / "jdbc.md"))
     assert ok(load(path, spark=spark).run("orders")).rows.inserted == 3
     assert [row[0] for row in shop.target()] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("lake", ["delta", "iceberg"])
+def test_the_example_of_a_page_on_a_lake_as_a_source_runs(
+    lake: Literal["delta", "iceberg"], tmp_path: Path, spark: SparkSession
+) -> None:
+    shop = LakeShop(tmp_path, spark, lake, folder="bronze", namespace="shop")
+    shop.create()
+    shop.fill(3)
+    path = tmp_path / "floodmark.yml"
+    path.write_text(example(ROOT / "docs" / "sources" / f"{lake}.md"))
+    assert ok(load(path, spark=spark).run("orders")).rows.inserted == 3
 
 
 @pytest.mark.parametrize(("page", "database"), [("postgres", "pg_db"), ("mysql", "my_db")])

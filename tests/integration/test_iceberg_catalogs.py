@@ -10,10 +10,10 @@ import pytest
 from tests.iceberg import Paused
 from tests.rest_catalog import RestCatalog
 
+from floodmark.connections.iceberg import IcebergConnection
+from floodmark.connections.iceberg_catalog import Catalog
 from floodmark.errors import ConfigError, MissingExtra, TargetError
 from floodmark.spark.session import own_session
-from floodmark.targets.iceberg.catalog import Catalog
-from floodmark.targets.iceberg.connection import IcebergConnection
 from floodmark.targets.iceberg.target import IcebergTarget
 from floodmark.testing.target_suite import COLUMNS, a_load, a_spec
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +19,14 @@ To = Annotated[
     str | None,
     typer.Option("--to", metavar="POSITION", help="Where to stop, itself left out; the mark when left out."),
 ]
+SourceVersion = Annotated[
+    int | None,
+    typer.Option("--source-version", metavar="N", help="Read a Delta or Iceberg table as it was in this version."),
+]
+SourceTimestamp = Annotated[
+    str | None,
+    typer.Option("--source-timestamp", metavar="TIME", help="The same, as of this time; UTC without an offset."),
+]
 
 
 def backfill(
@@ -26,6 +34,8 @@ def backfill(
     pipeline: Pipeline,
     after: From = None,
     until: To = None,
+    source_version: SourceVersion = None,
+    source_timestamp: SourceTimestamp = None,
     dry_run: DryRun = False,
     master: Master = None,
     remote: Remote = None,
@@ -47,11 +57,12 @@ def backfill(
     with calling(ctx, json=json, debug=debug) as call:
         project = call.open(file, var, master=master, remote=remote)
         (name,) = project.names([pipeline])
+        then: dict[str, Any] = {"source_version": source_version, "source_timestamp": source_timestamp}
         if dry_run:
-            plans = {name: project.plan_backfill(name, after, until, sink=Notices(call))}
+            plans = {name: project.plan_backfill(name, after, until, sink=Notices(call), **then)}
             call.out.document(plan_document(project.spec, plans, capabilities(project.store)))
             call.out.table(plan_table(project.spec, plans))
             return
-        go = partial(project.backfill, name, after, until)
+        go = partial(project.backfill, name, after, until, **then)
         result = stoppable(call, project, lambda: run_one(call, project, name, go))
         call.out.document(result_document(result))

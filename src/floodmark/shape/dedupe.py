@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from floodmark.errors import ConfigError
+from floodmark.hashing import row_hash
 from floodmark.model.names import spark_name
 from floodmark.model.spec import PipelineSpec
 
@@ -51,7 +52,7 @@ def newest_by_key(
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    tie_break = F.xxhash64(*(F.col(spark_name(c)) for c in batch.columns))
+    tie_break = row_hash(batch)
     values = [F.col(spark_name(c)) for c in cursor]
     if fallback is not None:
         values[0] = F.coalesce(values[0], F.col(spark_name(fallback)))

@@ -13,21 +13,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from floodmark.errors import ConfigError, TargetError
+from floodmark.connections.delta import DeltaConnection
+from floodmark.errors import TargetError
 from floodmark.model.care import Care, CareDone
 from floodmark.model.names import DELETED
 from floodmark.model.outcome import Head, Landed, Load, TargetState
-from floodmark.model.spec import ConnectionOptions, PipelineSpec
+from floodmark.model.spec import PipelineSpec
 from floodmark.targets.deletes import check_deletes, has_deletes, survivors, table_schema
 from floodmark.targets.delta_care import condition, small_files, take_care
 from floodmark.targets.delta_log import DeltaLog, app_id, read_log
 from floodmark.targets.delta_replace import Winners, is_replaceable, winners
 from floodmark.targets.delta_sql import OURS, change_table, cluster_table, create_table, prepare_again, table_at
-from floodmark.targets.delta_types import refuse_columns, refuse_folder
+from floodmark.targets.delta_types import refuse_columns
 from floodmark.targets.history import as_versions
 from floodmark.targets.lake_history import LakeHistory
 from floodmark.targets.lake_sql import Range, S, T, merge, range_predicate, same_row
@@ -42,25 +41,11 @@ _BATCH = "floodmark_batch"
 _SETTINGS = "spark.databricks.delta."
 
 
-class DeltaConnection(ConnectionOptions):
-    """A folder of Delta tables."""
-
-    type: Literal["delta"] = "delta"
-    path: str = Field(description="Folder or object store address; a relative one starts at the YAML file.")
-
-
 class DeltaTarget:
     def __init__(self, connection: DeltaConnection, spec: PipelineSpec, root: Path) -> None:
         self._spec = spec
-        base = connection.path if "://" in connection.path else str((root / connection.path).resolve())
-        self._path = f"{base.rstrip('/')}/{spec.target.table}"
-        self._local = None if "://" in connection.path else Path(self._path)
-        if ".." in Path(spec.target.table).parts:
-            raise ConfigError(
-                f"the table {spec.target.table} leaves the connection's folder", declared_at=spec.at("target.table")
-            )
-        path = spec.target.table if self._local is None else self._path
-        refuse_folder(path, spec.target.table, spec.at("target.table"))
+        self._path = connection.table_path(root, spec.target.table, "target.table", spec.at("target.table"))
+        self._local = Path(self._path) if connection.is_local else None
 
     @property
     def resource(self) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from floodmark.connections.iceberg_catalog import Catalog
 from floodmark.model.names import DELETED, spark_name
 from floodmark.model.spec import PipelineSpec
-from floodmark.targets.iceberg.catalog import Catalog
 from floodmark.targets.iceberg.snapshots import IcebergLog
 from floodmark.targets.iceberg.sql import (
     OURS,

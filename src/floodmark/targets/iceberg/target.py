@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from floodmark.connections.names import split_name
+from floodmark.connections.iceberg import IcebergConnection
+from floodmark.connections.iceberg_catalog import Catalog
 from floodmark.errors import TargetError
 from floodmark.model.care import Care, CareDone
 from floodmark.model.outcome import Landed, Load, TargetState
@@ -22,8 +23,6 @@ from floodmark.targets.deletes import check_deletes, table_schema
 from floodmark.targets.history import as_versions
 from floodmark.targets.iceberg.branch import Branch, branch_from
 from floodmark.targets.iceberg.care import Caring, condition, small_files
-from floodmark.targets.iceberg.catalog import Catalog
-from floodmark.targets.iceberg.connection import IcebergConnection
 from floodmark.targets.iceberg.names import refuse_table
 from floodmark.targets.iceberg.shape import Shape, created, fitted, reshaped
 from floodmark.targets.iceberg.snapshots import ATTEMPT, HEAD, RECENT, IcebergLog, Kept
@@ -46,11 +45,8 @@ class IcebergTarget:
         self._spec = spec
         self._catalog = Catalog(connection, root)
         declared_at = spec.at("target.table")
-        parts = split_name(spec.target.table, declared_at)
-        if len(parts) == 1:
-            parts = [*split_name(connection.namespace), *parts]
-        self._table = tuple(parts)
-        refuse_table(parts, spec.target.table, declared_at)
+        self._table = connection.table_parts(spec.target.table, declared_at)
+        refuse_table(self._table, spec.target.table, declared_at)
 
     @property
     def resource(self) -> str:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
+from floodmark.connections.iceberg import IcebergConnection
 from floodmark.errors import ConfigError, MissingExtra, TargetError
 from floodmark.model.names import spark_name
-from floodmark.targets.iceberg.connection import IcebergConnection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

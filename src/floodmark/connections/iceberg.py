@@ -7,6 +7,8 @@ from typing import Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
+from floodmark.connections.names import split_name
+from floodmark.errors import Place
 from floodmark.model.options import Options
 from floodmark.model.passwords import passwords_in
 from floodmark.model.spec import ConnectionOptions
@@ -80,6 +82,11 @@ class IcebergConnection(ConnectionOptions):
     def database(self) -> str:
         """Of a jdbc catalog: the scheme of its address."""
         return "" if self.catalog.uri is None else self.catalog.uri.get_secret_value().partition("://")[0]
+
+    def table_parts(self, name: str, declared_at: Place | None) -> tuple[str, ...]:
+        """Namespace and table."""
+        parts = split_name(name, declared_at)
+        return tuple(parts if len(parts) > 1 else [*split_name(self.namespace), *parts])
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""Tables of a lakehouse, which keep their older versions."""
