@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from floodmark.changes.columns import find_column, find_columns
 from floodmark.errors import ConfigError
+from floodmark.existing import check_table
 from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import TargetState
 from floodmark.model.plan import Look, RunPlan
@@ -53,7 +54,9 @@ class Preflight:
         target = self.target.inspect()
         if full_refresh:
             return Reconciled(_fresh(self.spec.name, stored)), target
-        return reconcile(self.spec, stored, target, lambda: self.target.inspect(deep=True)), target
+        agreed = reconcile(self.spec, stored, target, lambda: self.target.inspect(deep=True))
+        check_table(self.spec, target)
+        return agreed, target
 
     def describe(self) -> tuple[TableInfo, Cursor | None]:
         """The table, and all that the file says of it checked against it before any JVM starts."""

@@ -114,7 +114,9 @@ class TargetState:
     """A foreign commit that emptied or replaced the table after the newest head."""
     has_rows: bool = False
     columns: tuple[str, ...] = ()
-    """Empty where nobody has asked for them."""
+    """Empty where a load makes the table anew."""
+    partitions: tuple[str, ...] | None = None
+    """What it is partitioned by; None where it has no such thing."""
     kept: Kept | None = None
     """Of this pipeline, where the table keeps it."""
     condition: Condition | None = None

@@ -64,7 +64,8 @@ class DeltaTarget:
             top_ordinal=log.spent[self._app_id],
             wiped_by=log.wiped_by(),
             has_rows=log.has_files,
-            columns=log.columns,
+            columns=() if self._is_untouched(log) else log.columns,
+            partitions=log.partitions,
             kept=log.kept(self._spec.name),
             condition=condition(log),
         )
@@ -237,7 +238,11 @@ class DeltaTarget:
     # -- the log --------------------------------------------------------------------------------------------------
 
     def _log(self, *, deep: bool = False) -> DeltaLog | None:
-        return read_log(self._path, self._spec.name, deep=deep)
+        try:
+            return read_log(self._path, self._spec.name, deep=deep)
+        except TargetError as error:
+            error.table = self._spec.target.table
+            raise error.located(declared_at=self._spec.at("target.connection")) from error
 
     @property
     def _app_id(self) -> str:

@@ -75,8 +75,8 @@ class DatabaseTarget(ABC):
 
     def inspect(self, *, deep: bool = False) -> TargetState:
         with self._connected() as db:
-            number = self._table_id(db, self._name)
             self._check_writable(db)
+            number = self._table_id(db, self._name)
             kept = self._heads.landed(db, deep=deep) if self._table_id(db, TABLE) else ()
             top = kept[0].head.ordinal if kept else 0
             if number is None:
@@ -84,8 +84,7 @@ class DatabaseTarget(ABC):
             # Heads outlive the table that they were for; what another one of its name held is not in this one.
             landed = tuple(one for one in kept if one.table_id == number)
             ((has_rows,),) = db.ask(f"SELECT EXISTS (SELECT 1 FROM {self._table})")
-            asked = self._spec.target.new_columns == "backfill"
-            columns = tuple(name for name, _ in self._declared(db)) if asked else ()
+            columns = tuple(name for name, _ in self._declared(db))
             return TargetState(True, number, top, landed, top, has_rows=bool(has_rows), columns=columns)
 
     def find(self, batch_id: str) -> Landed | None:

@@ -65,7 +65,8 @@ class IcebergTarget:
             top_ordinal=log.spent(self._spec.name),
             wiped_by=log.wiped_by(),
             has_rows=log.has_files,
-            columns=log.columns,
+            columns=() if self._is_untouched(log) else log.columns,
+            partitions=tuple(log.partitions),
             condition=condition(log),
         )
 
@@ -256,6 +257,7 @@ class IcebergTarget:
         try:
             metadata = self._catalog.metadata(self._table[:-1], self._table[-1])
         except TargetError as error:
+            error.table = self._spec.target.table
             raise error.located(declared_at=self._spec.at("target.connection")) from error
         return None if metadata is None else IcebergLog.of(metadata)
 

@@ -153,14 +153,36 @@ class MysqlTarget(DatabaseTarget):
 
     def _check_writable(self, db: Session) -> None:
         """Known before anything is read."""
+        user = self._connection.parts.get("user", "the user")
         if not db.ask(f"SELECT 1 FROM information_schema.schemata WHERE schema_name = {VALUE}", (self._database,)):
-            raise TargetError(
-                f"can't write to {self._spec.target.table}: there is no database {self._database}, or none that "
-                f"{self._connection.parts.get('user', 'the user')} may see",
-                table=self._spec.target.table,
-                declared_at=self._spec.at("target.table"),
-                hint=f"CREATE DATABASE `{self._database}`; staging tables and heads are kept beside the table",
-            )
+            trouble = f"there is no database {self._database}, or none that {user} may see"
+            raise self._no_way(trouble, f"CREATE DATABASE `{self._database}`")
+        if lacking := self._lacking(db):
+            trouble = f"{user} may not {' nor '.join(lacking)} tables in {self._database}"
+            raise self._no_way(trouble, f"GRANT {', '.join(lacking)} ON `{self._database}`.* TO {user}")
+
+    def _lacking(self, db: Session) -> list[str]:
+        """Of the rights that only the whole database can give. What comes by a role is not told there: then the server
+        will say."""
+        ((me, role),) = db.ask("SELECT current_user(), current_role()")
+        if role not in (None, "NONE"):
+            return []
+        grantee = "'{}'@'{}'".format(*str(me).rsplit("@", 1))
+        given = db.ask(
+            f"SELECT privilege_type FROM information_schema.user_privileges WHERE grantee = {VALUE} "
+            "UNION SELECT privilege_type FROM information_schema.schema_privileges "
+            f"WHERE grantee = {VALUE} AND {VALUE} LIKE table_schema ESCAPE {VALUE}",
+            (grantee, grantee, self._database, "\\"),
+        )
+        return sorted({"CREATE", "DROP"} - {str(right) for (right,) in given})
+
+    def _no_way(self, trouble: str, fix: str) -> TargetError:
+        return TargetError(
+            f"can't write to {self._spec.target.table}: {trouble}",
+            table=self._spec.target.table,
+            declared_at=self._spec.at("target.table"),
+            hint=f"{fix}; staging tables and heads are kept beside the table",
+        )
 
     # -- the server -----------------------------------------------------------------------------------------------
 
@@ -176,7 +198,8 @@ class MysqlTarget(DatabaseTarget):
                     db.close()
         except SourceError as error:
             at = self._spec.at("target.connection")
-            raise TargetError(error.message, declared_at=at, transient=error.transient) from error
+            table = self._spec.target.table
+            raise TargetError(error.message, table=table, declared_at=at, transient=error.transient) from error
         except pymysql.Error as error:
             raise TargetError(
                 f"{self._spec.target.table}: {reason(error)}",

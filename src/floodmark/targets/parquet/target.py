@@ -94,10 +94,16 @@ class ParquetTarget:
         landed = tuple(manifests.landed(name, deep=deep))
         if not landed and name in newest.spent:
             landed = tuple(manifests.landed(name, deep=True))
-        top = newest.spent.get(name, 0)
-        columns = tuple(str(field["name"]) for field in newest.columns["fields"])
-        rows = newest.total > 0
-        return TargetState(True, newest.table_id, newest.version, landed, top, has_rows=rows, columns=columns)
+        return TargetState(
+            exists=True,
+            table_id=newest.table_id,
+            version=newest.version,
+            landed=landed,
+            top_ordinal=newest.spent.get(name, 0),
+            has_rows=newest.total > 0,
+            columns=tuple(str(field["name"]) for field in newest.columns["fields"]),
+            partitions=newest.partition_by,
+        )
 
     def find(self, batch_id: str) -> Landed | None:
         found = Manifests(self._place).landed(self._spec.name)

@@ -16,6 +16,8 @@ from floodmark.connections.postgres import PostgresConnection, driver, may_pass
 from floodmark.errors import ConfigError, SourceError, TargetError
 from floodmark.model.names import DELETED
 from floodmark.model.spec import PipelineSpec
+from floodmark.model.target import Mode
+from floodmark.targets.database.heads import TABLE
 from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
 from floodmark.targets.database.staging import stage
 from floodmark.targets.database.target import DatabaseTarget
@@ -32,7 +34,17 @@ _COLUMNS = f"""
 SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute
 WHERE attrelid = to_regclass({VALUE}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 """
+_LACKING = f"""
+SELECT relname, p FROM pg_class, unnest({VALUE}::text[]) AS p
+WHERE pg_class.oid = to_regclass({VALUE}) AND NOT has_table_privilege(pg_class.oid, p)
+"""
 LONGEST_NAME = 63
+RIGHTS: dict[Mode, tuple[str, ...]] = {
+    "append": ("SELECT", "INSERT"),
+    "upsert": ("SELECT", "INSERT", "UPDATE"),
+    "history": ("SELECT", "INSERT", "UPDATE", "DELETE"),
+}
+"""What an ordinary load needs on the table; to replace rows is to delete them."""
 
 
 @dataclass(frozen=True)
@@ -116,12 +128,21 @@ class PostgresTarget(DatabaseTarget):
         found = db.ask(
             f"SELECT has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = {VALUE}", (self._schema,)
         )
-        if found and found[0][0]:
-            return
         user, schema = self._connection.parts.get("user", "the user"), quote(self._schema)
-        trouble = f"{user} may not create tables there" if found else f"there is no schema {self._schema}"
-        fix = f"GRANT CREATE ON SCHEMA {schema} TO {quote(user)}" if found else f"CREATE SCHEMA {schema}"
-        raise TargetError(
+        if not found:
+            raise self._no_way(f"there is no schema {self._schema}", f"CREATE SCHEMA {schema}")
+        if not found[0][0]:
+            fix = f"GRANT CREATE ON SCHEMA {schema} TO {quote(user)}"
+            raise self._no_way(f"{user} may not create tables there", fix)
+        own = RIGHTS.get(self._spec.target.mode, ("SELECT", "INSERT", "DELETE"))
+        for table, rights in {self._name: own, TABLE: RIGHTS["history"]}.items():
+            if lacking := db.ask(_LACKING, (list(rights), f"{self._prefix}{quote(table)}")):
+                words = ", ".join(right for _, right in lacking)
+                fix = f"GRANT {words} ON {self._prefix}{quote(table)} TO {quote(user)}"
+                raise self._no_way(f"{user} may not {words} on {table}", fix)
+
+    def _no_way(self, trouble: str, fix: str) -> TargetError:
+        return TargetError(
             f"can't write to {self._spec.target.table} at {self._connection.where}: {trouble}",
             table=self._spec.target.table,
             declared_at=self._spec.at("target.table"),
@@ -138,7 +159,8 @@ class PostgresTarget(DatabaseTarget):
                 yield PostgresSession(db)
         except SourceError as error:
             at = self._spec.at("target.connection")
-            raise TargetError(error.message, declared_at=at, transient=error.transient) from error
+            table = self._spec.target.table
+            raise TargetError(error.message, table=table, declared_at=at, transient=error.transient) from error
         except psycopg.Error as error:
             said = str(error).strip().splitlines()
             raise TargetError(
