@@ -14,12 +14,12 @@ import psycopg
 import pymysql
 import pytest
 from deltalake import DeltaTable, Field, Schema
+from floodmark.targets.iceberg.catalog import Catalog
+from floodmark.targets.iceberg.connection import IcebergConnection
 from tests.lab import Lab
 
 from floodmark.connections.mysql import MysqlConnection
 from floodmark.spark.session import own_session
-from floodmark.targets.iceberg.catalog import Catalog
-from floodmark.targets.iceberg.connection import IcebergConnection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

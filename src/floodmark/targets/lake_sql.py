@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
-from floodmark.errors import Refused
 from floodmark.model.names import DELETED, OP, PROVENANCE, spark_name
 from floodmark.model.outcome import Load
 from floodmark.model.position import Position, Scalar
+from floodmark.targets.ranges import check_range, wall_time
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -93,12 +92,7 @@ def _is_text(kind: DataType) -> bool:
 
 def range_predicate(schema: StructType, load: Load) -> str:
     """The window as a condition on the target, for a load that replaces what the range held before."""
-    if not load.cursor or any(_is_text(schema[c].dataType) for c in load.cursor):
-        trouble = "the cursor is text, whose order only the source knows" if load.cursor else "it has no cursor column"
-        raise Refused(
-            f"the range is in the table already, and it can't be replaced there: {trouble}",
-            hint="`--full-refresh` loads the whole table again in one commit",
-        )
+    check_range(load, has_order=not any(_is_text(schema[c].dataType) for c in load.cursor))
     edges = [(load.intent.after, ">="), (load.intent.until, "<")]
     parts = [_compare(schema, load, position, operator) for position, operator in edges if position is not None]
     return " AND ".join(parts) or "true"
@@ -108,7 +102,7 @@ def _compare(schema: StructType, load: Load, position: Position, operator: str) 
     """Lexicographic, spelt out: replaceWhere takes plain column conditions."""
     columns = load.cursor[: len(position.values)]
     names = _ordered(load)[: len(columns)]
-    values = [_literal(v, schema[n].dataType, load.timezone) for v, n in zip(position.values, columns, strict=True)]
+    values = [_literal(v, schema[n].dataType, load) for v, n in zip(position.values, columns, strict=True)]
     alternatives = []
     for place, name in enumerate(names):
         equal = [f"{names[i]} = {values[i]}" for i in range(place)]
@@ -117,10 +111,9 @@ def _compare(schema: StructType, load: Load, position: Position, operator: str) 
     return "(" + " OR ".join(f"({a})" for a in alternatives) + ")"
 
 
-def _literal(value: Scalar, kind: DataType, timezone: str | None) -> str:
+def _literal(value: Scalar, kind: DataType, load: Load) -> str:
     if isinstance(value, datetime):
-        wall = value.astimezone(ZoneInfo(timezone) if timezone else UTC).replace(tzinfo=None)
-        text = wall.isoformat(sep=" ", timespec="microseconds")
+        text = wall_time(value, load).isoformat(sep=" ", timespec="microseconds")
         return f"TIMESTAMP_NTZ '{text}'" if kind.typeName() == "timestamp_ntz" else f"TIMESTAMP '{text}Z'"
     return str(value)
 

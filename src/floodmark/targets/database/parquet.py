@@ -3,7 +3,6 @@ one place where rows pass through the driver."""
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import TargetError
-from floodmark.model.spec import PipelineSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,12 +61,3 @@ def rows_of(folder: Path) -> Iterator[list[tuple[Any, ...]]]:
     for path in sorted(folder.glob("*.parquet")):
         for part in pq.ParquetFile(path).iter_batches(AT_ONCE):
             yield list(zip(*(column.to_pylist() for column in part.columns), strict=True))
-
-
-def check_file(path: Path, spec: PipelineSpec) -> None:
-    """That it can be written to, and so can its folder: journals and staged rows are kept beside it."""
-    folder = path.parent
-    closed = next((p for p in (folder, path) if p.exists() and not os.access(p, os.W_OK)), None)
-    if not folder.is_dir() or closed is not None:
-        trouble = f"there is no folder {folder}" if closed is None else f"{closed} can't be written to"
-        raise TargetError(trouble, table=spec.target.table, declared_at=spec.at("target.connection"))

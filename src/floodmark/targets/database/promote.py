@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 from floodmark.connections.names import quote
-from floodmark.errors import Refused, TargetError
+from floodmark.errors import TargetError
 from floodmark.model.names import DELETED, OP, PROVENANCE
 from floodmark.model.outcome import Load, Rows
 from floodmark.model.position import Position, Scalar
 from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
+from floodmark.targets.ranges import check_range, wall_time
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -141,12 +141,7 @@ class Promotion:
 
     def _range(self) -> tuple[str, list[object]]:
         """The window as a condition on the table, for a load that replaces what it held of it."""
-        if not self.load.cursor or self._has_no_order:
-            why = "only the source knows the order of its cursor" if self.load.cursor else "it has no cursor"
-            raise Refused(
-                f"the range is in the table already, and it can't be replaced there: {why}",
-                hint="`--full-refresh` loads the whole table again in one commit",
-            )
+        check_range(self.load, has_order=not self._has_no_order)
         edges = [(self.load.intent.after, ">="), (self.load.intent.until, "<")]
         parts, values = [], []
         for position, operator in edges:
@@ -173,8 +168,6 @@ class Promotion:
         return [self._value(v, c) for v, c in zip(position.values, columns, strict=False)]
 
     def _value(self, value: Scalar, column: str) -> object:
-        """A column without a zone holds the wall's time."""
-        if not isinstance(value, datetime) or self.schema[column].dataType.typeName() != "timestamp_ntz":
-            return value
-        zone = ZoneInfo(self.load.timezone) if self.load.timezone else UTC
-        return value.astimezone(zone).replace(tzinfo=None)
+        if isinstance(value, datetime) and self.schema[column].dataType.typeName() == "timestamp_ntz":
+            return wall_time(value, self.load)
+        return value

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,6 +20,33 @@ class Session(Protocol):
     def ask(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]: ...
 
     def transaction(self) -> AbstractContextManager[object]: ...
+
+
+class Commits(Protocol):
+    """A driver's connection."""
+
+    def commit(self) -> object: ...
+
+    def rollback(self) -> object: ...
+
+
+@contextmanager
+def begun(db: Commits, begin: Callable[[], object]) -> Iterator[None]:
+    """A transaction."""
+    begin()
+    try:
+        yield
+    except BaseException:
+        db.rollback()
+        raise
+    db.commit()
+
+
+def with_percents(statement: str, values: Sequence[object]) -> tuple[str, Sequence[object] | None]:
+    """For drivers to which `%s` is a value, and `%` none of their business where there are no values."""
+    if not values:
+        return statement, None
+    return statement.replace("%", "%%").replace(VALUE, "%s"), values
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,14 @@ readers too."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floodmark.connections.names import quote
 from floodmark.errors import MissingExtra
-from floodmark.targets.database.session import VALUE
+from floodmark.targets.database.session import VALUE, begun
 
 if TYPE_CHECKING:
     import duckdb
@@ -42,16 +42,9 @@ class DuckdbSession:
     def ask(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         return _executed(self._reading(), statement, values).fetchall()
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         db = self._writing()
-        db.execute("BEGIN")
-        try:
-            yield
-        except BaseException:
-            db.execute("ROLLBACK")
-            raise
-        db.execute("COMMIT")
+        return begun(db, db.begin)
 
     def close(self) -> None:
         """Until the next statement."""

@@ -12,17 +12,16 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from floodmark.connections.duckdb import DuckdbConnection
-from floodmark.connections.names import quote, split_name, text_literal
-from floodmark.errors import ConfigError, TargetError
-from floodmark.model.outcome import Landed, TargetState
+from floodmark.connections.names import quote, text_literal
+from floodmark.errors import TargetError
 from floodmark.model.spec import PipelineSpec
-from floodmark.targets.database.parquet import check_file, parquet
+from floodmark.targets.database.file import FileTarget
+from floodmark.targets.database.names import Names, mark_in, new_mark
+from floodmark.targets.database.parquet import parquet
 from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
-from floodmark.targets.database.target import DatabaseTarget
 from floodmark.targets.duckdb.session import DuckdbSession, driver
 from floodmark.targets.duckdb.types import TYPES, as_read, as_staged, spark_type
 
@@ -30,39 +29,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
+NAMES = Names("DuckDB", "`table` or `schema.table`")
 _HERE = f"database_name = current_database() AND schema_name = {VALUE} AND table_name = {VALUE}"
 _HELD = re.compile(r"Could not set lock|different configuration", re.IGNORECASE)
 _PASSING = re.compile(r"conflict", re.IGNORECASE)
 
 
-class DuckdbTarget(DatabaseTarget):
+class DuckdbTarget(FileTarget):
     dialect = Dialect(distinct="{} IS DISTINCT FROM {}", compares_rows=False)
     types = TYPES
 
     def __init__(self, connection: DuckdbConnection, spec: PipelineSpec, root: Path) -> None:
-        parts = split_name(spec.target.table, spec.at("target.table"))
-        if len(parts) > 2:
-            raise ConfigError(
-                f"{spec.target.table} is not the name of a table in a DuckDB file",
-                declared_at=spec.at("target.table"),
-                hint="write `table` or `schema.table`",
-            )
-        self._schema = parts[0] if len(parts) == 2 else "main"
-        super().__init__(spec, parts[-1], f"{quote(self._schema)}.")
-        self._path = root / connection.path
+        self._schema, table = NAMES.split(spec, "main")
+        super().__init__(spec, root / connection.path, table, f"{quote(self._schema)}.")
 
     @property
     def resource(self) -> str:
         return f"duckdb:{self._path.resolve()}/{self._schema}.{self._name}"
-
-    def inspect(self, *, deep: bool = False) -> TargetState:
-        if self._path.exists():
-            return super().inspect(deep=deep)
-        check_file(self._path, self._spec)
-        return TargetState(exists=False)  # looking makes no file
-
-    def find(self, batch_id: str) -> Landed | None:
-        return super().find(batch_id) if self._path.exists() else None
 
     @contextmanager
     def _staged(self, db: Session, batch: DataFrame) -> Iterator[Staged]:
@@ -81,15 +64,11 @@ class DuckdbTarget(DatabaseTarget):
         columns = ", ".join(f"{quote(f.name)} {self._sql_type(f.dataType, f.name)}" for f in schema.fields)
         with db.transaction():
             db.run(f"CREATE TABLE {self._table} ({columns})")
-            # Tells it from another of its name.
-            db.run(f"COMMENT ON TABLE {self._table} IS 'floodmark:{token_hex(8)}'")
+            db.run(f"COMMENT ON TABLE {self._table} IS '{new_mark()}'")
 
     def _table_id(self, db: Session, table: str) -> str | None:
         found = db.ask(f"SELECT comment FROM duckdb_tables() WHERE {_HERE}", (self._schema, table))
-        if not found:
-            return None
-        remark = re.search(r"floodmark:([0-9a-f]+)", str(found[0][0]))
-        return remark[1] if remark else "given"
+        return mark_in(found[0][0]) if found else None
 
     def _declared(self, db: Session) -> list[tuple[str, str]]:
         query = f"SELECT column_name, data_type FROM duckdb_columns() WHERE {_HERE} ORDER BY column_index"
@@ -99,9 +78,6 @@ class DuckdbTarget(DatabaseTarget):
         return spark_type(declared)
 
     # -- the file -------------------------------------------------------------------------------------------------
-
-    def _check_writable(self, db: Session) -> None:  # noqa: ARG002 - the file says it
-        check_file(self._path, self._spec)
 
     @contextmanager
     def _connected(self) -> Iterator[DuckdbSession]:

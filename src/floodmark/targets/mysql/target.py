@@ -4,23 +4,20 @@ by itself (DDL) lies before the one transaction that promotes."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
-from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from floodmark.connections.mysql import MysqlConnection, driver, may_pass, reason
-from floodmark.connections.names import quote, split_name
-from floodmark.errors import ConfigError, SourceError, TargetError
+from floodmark.connections.names import quote
 from floodmark.model.names import DELETED
 from floodmark.model.spec import PipelineSpec
-from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
+from floodmark.targets.database.names import Names, mark_in, new_mark
+from floodmark.targets.database.server import ServerTarget
+from floodmark.targets.database.session import VALUE, Dialect, Session, Staged, begun, with_percents
 from floodmark.targets.database.staging import stage
-from floodmark.targets.database.target import DatabaseTarget
 from floodmark.targets.mysql.staging import ATTEMPT, Put
 from floodmark.targets.mysql.types import KEYS, TYPES, as_text, from_text, spark_type
 
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 TABLES = "information_schema.tables"
-LONGEST_NAME = 64
 OPTIONS = " ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 """Two keys that differ only by case are two keys."""
 
@@ -41,25 +37,18 @@ class MysqlSession:
 
     def run(self, statement: str, values: Sequence[object] = ()) -> int:
         with self.db.cursor() as cursor:
-            return int(cursor.execute(*_asked(statement, values)))
+            return int(cursor.execute(*with_percents(statement, values)))
 
     def ask(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with self.db.cursor() as cursor:
-            cursor.execute(*_asked(statement, values))
+            cursor.execute(*with_percents(statement, values))
             return list(cursor.fetchall())
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        self.db.begin()
-        try:
-            yield
-        except BaseException:
-            self.db.rollback()
-            raise
-        self.db.commit()
+    def transaction(self) -> AbstractContextManager[None]:
+        return begun(self.db, self.db.begin)
 
 
-class MysqlTarget(DatabaseTarget):
+class MysqlTarget(ServerTarget):
     dialect = Dialect(
         distinct="NOT ({} <=> {})",
         insert_once=("INSERT IGNORE INTO", ""),
@@ -70,30 +59,18 @@ class MysqlTarget(DatabaseTarget):
         table_options=OPTIONS,
     )
     types = TYPES
+    names = Names("MySQL", "`table` or `database.table`, each of at most 64 letters", lambda name: len(name) <= 64)
 
     def __init__(self, connection: MysqlConnection, spec: PipelineSpec, root: Path) -> None:  # noqa: ARG002
         self._connection = connection
-        parts = split_name(spec.target.table, spec.at("target.table"))
-        if len(parts) > 2 or len(parts[-1]) > LONGEST_NAME:
-            raise ConfigError(
-                f"{spec.target.table} is not the name of a table that MySQL can hold",
-                declared_at=spec.at("target.table"),
-                hint=f"write `table` or `database.table`, each of at most {LONGEST_NAME} letters",
-            )
-        self._database = parts[0] if len(parts) == 2 else connection.parts["database"]
-        super().__init__(spec, parts[-1], f"{quote(self._database)}.")
-        self._stages = f"floodmark_stage_{sha256(self._table.encode()).hexdigest()[:12]}_"
+        super().__init__(spec, connection.parts["database"])
 
     @property
     def resource(self) -> str:
-        return f"mysql:{self._connection.where}/{self._database}.{self._name}"
+        return f"mysql:{self._connection.where}/{self._schema}.{self._name}"
 
-    @contextmanager
-    def _staged(self, db: Session, batch: DataFrame) -> Iterator[Staged]:
-        """Only what attempts brought that Spark counts."""
-        self._remove_leftovers(db)
-        own = self._stages + token_hex(4)
-        texts, typed = f"{self._prefix}{quote(own)}", f"{self._prefix}{quote(own + 't')}"
+    def _fill(self, db: Session, batch: DataFrame, name: str) -> Staged:
+        texts, typed = self._beside(name), self._beside(f"{name}t")
         fields = batch.schema.fields
         columns = ", ".join(f"c{place} longtext" for place in range(len(fields)))
         db.run(f"CREATE TABLE {texts} ({columns}, {ATTEMPT} bigint){OPTIONS}")
@@ -105,39 +82,26 @@ class MysqlTarget(DatabaseTarget):
         values = ", ".join(from_text(field, f"c{i}") for i, field in enumerate(fields))
         counted = ", ".join(map(str, told.attempts)) or "NULL"
         db.run(f"INSERT INTO {typed} ({names}) SELECT {values} FROM {texts} WHERE {ATTEMPT} IN ({counted})")
-        yield Staged(typed, told.rows)
-        self._remove_leftovers(db)
-
-    def _remove_leftovers(self, db: Session) -> None:
-        """Of runs that died or failed, too: whoever is here holds the lease."""
-        found = db.ask(
-            f"SELECT table_name FROM {TABLES} WHERE table_schema = {VALUE} AND left(table_name, {VALUE}) = {VALUE}",
-            (self._database, len(self._stages), self._stages),
-        )
-        for (name,) in found:
-            db.run(f"DROP TABLE IF EXISTS {self._prefix}{quote(name)}")
+        return Staged(typed, told.rows)
 
     # -- the table ------------------------------------------------------------------------------------------------
 
     def _remarks(self) -> tuple[str, str]:
         """A comment tells a table from another of its name."""
-        return "", f" COMMENT = 'floodmark:{token_hex(8)}'"
+        return "", f" COMMENT = '{new_mark()}'"
 
     def _table_id(self, db: Session, table: str) -> str | None:
         found = db.ask(
             f"SELECT table_comment FROM {TABLES} WHERE table_schema = {VALUE} AND table_name = {VALUE}",
-            (self._database, table),
+            (self._schema, table),
         )
-        if not found:
-            return None
-        remark = re.search(r"floodmark:([0-9a-f]+)", str(found[0][0]))
-        return remark[1] if remark else "given"
+        return mark_in(found[0][0]) if found else None
 
     def _declared(self, db: Session) -> list[tuple[str, str]]:
         found = db.ask(
             "SELECT column_name, column_type FROM information_schema.columns "
             f"WHERE table_schema = {VALUE} AND table_name = {VALUE} ORDER BY ordinal_position",
-            (self._database, self._name),
+            (self._schema, self._name),
         )
         return [(str(name), str(kind)) for name, kind in found]
 
@@ -154,12 +118,12 @@ class MysqlTarget(DatabaseTarget):
     def _check_writable(self, db: Session) -> None:
         """Known before anything is read."""
         user = self._connection.parts.get("user", "the user")
-        if not db.ask(f"SELECT 1 FROM information_schema.schemata WHERE schema_name = {VALUE}", (self._database,)):
-            trouble = f"there is no database {self._database}, or none that {user} may see"
-            raise self._no_way(trouble, f"CREATE DATABASE `{self._database}`")
+        if not db.ask(f"SELECT 1 FROM information_schema.schemata WHERE schema_name = {VALUE}", (self._schema,)):
+            trouble = f"there is no database {self._schema}, or none that {user} may see"
+            raise self._not_writable(f": {trouble}", f"CREATE DATABASE `{self._schema}`")
         if lacking := self._lacking(db):
-            trouble = f"{user} may not {' nor '.join(lacking)} tables in {self._database}"
-            raise self._no_way(trouble, f"GRANT {', '.join(lacking)} ON `{self._database}`.* TO {user}")
+            trouble = f"{user} may not {' nor '.join(lacking)} tables in {self._schema}"
+            raise self._not_writable(f": {trouble}", f"GRANT {', '.join(lacking)} ON `{self._schema}`.* TO {user}")
 
     def _lacking(self, db: Session) -> list[str]:
         """Of the rights that only the whole database can give. What comes by a role is not told there: then the server
@@ -172,44 +136,23 @@ class MysqlTarget(DatabaseTarget):
             f"SELECT privilege_type FROM information_schema.user_privileges WHERE grantee = {VALUE} "
             "UNION SELECT privilege_type FROM information_schema.schema_privileges "
             f"WHERE grantee = {VALUE} AND {VALUE} LIKE table_schema ESCAPE {VALUE}",
-            (grantee, grantee, self._database, "\\"),
+            (grantee, grantee, self._schema, "\\"),
         )
         return sorted({"CREATE", "DROP"} - {str(right) for (right,) in given})
-
-    def _no_way(self, trouble: str, fix: str) -> TargetError:
-        return TargetError(
-            f"can't write to {self._spec.target.table}: {trouble}",
-            table=self._spec.target.table,
-            declared_at=self._spec.at("target.table"),
-            hint=f"{fix}; staging tables and heads are kept beside the table",
-        )
 
     # -- the server -----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _connected(self) -> Iterator[MysqlSession]:
-        pymysql = driver()
+    def _opened(self) -> Iterator[MysqlSession]:
+        db = self._connection.connect(writes=True)
         try:
-            db = self._connection.connect(writes=True)
-            try:
-                yield MysqlSession(db)
-            finally:
-                if db.open:
-                    db.close()
-        except SourceError as error:
-            at = self._spec.at("target.connection")
-            table = self._spec.target.table
-            raise TargetError(error.message, table=table, declared_at=at, transient=error.transient) from error
-        except pymysql.Error as error:
-            raise TargetError(
-                f"{self._spec.target.table}: {reason(error)}",
-                table=self._spec.target.table,
-                declared_at=self._spec.at("target"),
-                transient=may_pass(error),
-            ) from error
+            yield MysqlSession(db)
+        finally:
+            if db.open:
+                db.close()
 
+    def _driver_error(self) -> type[Exception]:
+        return cast("type[Exception]", driver().Error)
 
-def _asked(statement: str, values: Sequence[object]) -> tuple[str, Sequence[object] | None]:
-    if not values:
-        return statement, None
-    return statement.replace("%", "%%").replace(VALUE, "%s"), values
+    def _told(self, error: Exception) -> tuple[str, bool]:
+        return reason(error), may_pass(error)

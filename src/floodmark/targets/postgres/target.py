@@ -1,26 +1,23 @@
-"""A Postgres table. Spark's tasks copy the batch into an unlogged staging table of this attempt's own, in parallel. A
-crash leaves one behind, which the next load removes."""
+"""A Postgres table. Spark's tasks copy the batch into an unlogged staging table, in parallel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
-from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from floodmark.connections.names import quote, split_name
+from floodmark.connections.names import quote
 from floodmark.connections.postgres import PostgresConnection, driver, may_pass
-from floodmark.errors import ConfigError, SourceError, TargetError
 from floodmark.model.names import DELETED
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.target import Mode
 from floodmark.targets.database.heads import TABLE
-from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
+from floodmark.targets.database.names import Names
+from floodmark.targets.database.server import ServerTarget
+from floodmark.targets.database.session import VALUE, Dialect, Session, Staged, with_percents
 from floodmark.targets.database.staging import stage
-from floodmark.targets.database.target import DatabaseTarget
 from floodmark.targets.deletes import has_deletes
 from floodmark.targets.postgres.staging import ATTEMPT, Copy
 from floodmark.targets.postgres.types import TYPES, as_text, spark_type
@@ -38,7 +35,6 @@ _LACKING = f"""
 SELECT relname, p FROM pg_class, unnest({VALUE}::text[]) AS p
 WHERE pg_class.oid = to_regclass({VALUE}) AND NOT has_table_privilege(pg_class.oid, p)
 """
-LONGEST_NAME = 63
 RIGHTS: dict[Mode, tuple[str, ...]] = {
     "append": ("SELECT", "INSERT"),
     "upsert": ("SELECT", "INSERT", "UPDATE"),
@@ -58,63 +54,41 @@ class PostgresSession:
         return self._executed(statement, values).fetchall()
 
     def _executed(self, statement: str, values: Sequence[object]) -> psycopg.Cursor[Any]:
-        if values:
-            statement = statement.replace("%", "%%").replace(VALUE, "%s")
-        return self.db.execute(statement.encode(), values or None)
+        asked, given = with_percents(statement, values)
+        return self.db.execute(asked.encode(), given)
 
     def transaction(self) -> AbstractContextManager[object]:
         return self.db.transaction()
 
 
-class PostgresTarget(DatabaseTarget):
+class PostgresTarget(ServerTarget):
     dialect = Dialect(distinct="{} IS DISTINCT FROM {}")
     types = TYPES
+    names = Names("Postgres", "`schema.table`, each of at most 63 bytes", lambda name: len(name.encode()) <= 63)
 
     def __init__(self, connection: PostgresConnection, spec: PipelineSpec, root: Path) -> None:  # noqa: ARG002
         self._connection = connection
-        parts = split_name(spec.target.table, spec.at("target.table"))
-        if len(parts) > 2 or len(parts[-1].encode()) > LONGEST_NAME:
-            raise ConfigError(
-                f"{spec.target.table} is not the name of a table that Postgres can hold",
-                declared_at=spec.at("target.table"),
-                hint=f"write `schema.table`, each of at most {LONGEST_NAME} bytes",
-            )
-        self._schema = parts[0] if len(parts) == 2 else "public"
-        super().__init__(spec, parts[-1], f"{quote(self._schema)}.")
-        self._stages = f"floodmark_stage_{sha256(self._table.encode()).hexdigest()[:12]}_"
+        super().__init__(spec, "public")
 
     @property
     def resource(self) -> str:
         return f"postgres:{self._connection.where}/{self._schema}.{self._name}"
 
-    @contextmanager
-    def _staged(self, db: Session, batch: DataFrame) -> Iterator[Staged]:
-        """Only what attempts brought that Spark counts."""
-        self._remove_leftovers(db)
-        name = f"{self._prefix}{quote(self._stages + token_hex(4))}"
+    def _fill(self, db: Session, batch: DataFrame, name: str) -> Staged:
+        staging = self._beside(name)
         names = batch.schema.names
         goes = f", {quote(DELETED)} boolean" if has_deletes(batch) else ""
-        db.run(f"CREATE UNLOGGED TABLE {name} (LIKE {self._table}, {quote(ATTEMPT)} bigint{goes})")
+        db.run(f"CREATE UNLOGGED TABLE {staging} (LIKE {self._table}, {quote(ATTEMPT)} bigint{goes})")
         columns = ", ".join(map(quote, (*names, ATTEMPT)))
-        copy = Copy(self._connection.keywords, f"COPY {name} ({columns}) FROM STDIN (FORMAT csv)")
+        copy = Copy(self._connection.keywords, f"COPY {staging} ({columns}) FROM STDIN (FORMAT csv)")
         told = stage(as_text(batch, names), copy)
-        db.run(f"DELETE FROM {name} WHERE {quote(ATTEMPT)} <> ALL ({VALUE})", (list(told.attempts),))
-        yield Staged(name, told.rows)
-        db.run(f"DROP TABLE IF EXISTS {name}")
-
-    def _remove_leftovers(self, db: Session) -> None:
-        """Of runs that died or failed: whoever is here holds the lease."""
-        found = db.ask(
-            f"SELECT tablename FROM pg_tables WHERE schemaname = {VALUE} AND starts_with(tablename, {VALUE})",
-            (self._schema, self._stages),
-        )
-        for (name,) in found:
-            db.run(f"DROP TABLE IF EXISTS {self._prefix}{quote(name)}")
+        db.run(f"DELETE FROM {staging} WHERE {quote(ATTEMPT)} <> ALL ({VALUE})", (list(told.attempts),))
+        return Staged(staging, told.rows)
 
     # -- the table ------------------------------------------------------------------------------------------------
 
     def _table_id(self, db: Session, table: str) -> str | None:
-        ((number,),) = db.ask(f"SELECT to_regclass({VALUE})::oid::text", (f"{self._prefix}{quote(table)}",))
+        ((number,),) = db.ask(f"SELECT to_regclass({VALUE})::oid::text", (self._beside(table),))
         return None if number is None else str(number)
 
     def _declared(self, db: Session) -> list[tuple[str, str]]:
@@ -130,42 +104,29 @@ class PostgresTarget(DatabaseTarget):
         )
         user, schema = self._connection.parts.get("user", "the user"), quote(self._schema)
         if not found:
-            raise self._no_way(f"there is no schema {self._schema}", f"CREATE SCHEMA {schema}")
+            raise self._not_writable(
+                f" at {self._connection.where}: there is no schema {self._schema}", f"CREATE SCHEMA {schema}"
+            )
         if not found[0][0]:
             fix = f"GRANT CREATE ON SCHEMA {schema} TO {quote(user)}"
-            raise self._no_way(f"{user} may not create tables there", fix)
+            raise self._not_writable(f" at {self._connection.where}: {user} may not create tables there", fix)
         own = RIGHTS.get(self._spec.target.mode, ("SELECT", "INSERT", "DELETE"))
         for table, rights in {self._name: own, TABLE: RIGHTS["history"]}.items():
             if lacking := db.ask(_LACKING, (list(rights), f"{self._prefix}{quote(table)}")):
                 words = ", ".join(right for _, right in lacking)
                 fix = f"GRANT {words} ON {self._prefix}{quote(table)} TO {quote(user)}"
-                raise self._no_way(f"{user} may not {words} on {table}", fix)
-
-    def _no_way(self, trouble: str, fix: str) -> TargetError:
-        return TargetError(
-            f"can't write to {self._spec.target.table} at {self._connection.where}: {trouble}",
-            table=self._spec.target.table,
-            declared_at=self._spec.at("target.table"),
-            hint=f"{fix}; staging tables and heads are kept beside the table",
-        )
+                raise self._not_writable(f" at {self._connection.where}: {user} may not {words} on {table}", fix)
 
     # -- the server -----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _connected(self) -> Iterator[PostgresSession]:
-        psycopg = driver()
-        try:
-            with self._connection.connect(writes=True) as db:
-                yield PostgresSession(db)
-        except SourceError as error:
-            at = self._spec.at("target.connection")
-            table = self._spec.target.table
-            raise TargetError(error.message, table=table, declared_at=at, transient=error.transient) from error
-        except psycopg.Error as error:
-            said = str(error).strip().splitlines()
-            raise TargetError(
-                f"{self._spec.target.table}: {said[0] if said else type(error).__name__}",
-                table=self._spec.target.table,
-                declared_at=self._spec.at("target"),
-                transient=may_pass(error),
-            ) from error
+    def _opened(self) -> Iterator[PostgresSession]:
+        with self._connection.connect(writes=True) as db:
+            yield PostgresSession(db)
+
+    def _driver_error(self) -> type[Exception]:
+        return cast("type[Exception]", driver().Error)
+
+    def _told(self, error: Exception) -> tuple[str, bool]:
+        said = str(error).strip().splitlines()
+        return said[0] if said else type(error).__name__, may_pass(error)

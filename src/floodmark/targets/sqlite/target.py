@@ -3,24 +3,22 @@ transaction promotes it."""
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from floodmark.connections.names import quote
 from floodmark.connections.sqlite import SqliteConnection
 from floodmark.errors import ConfigError, TargetError
-from floodmark.model.outcome import Landed, TargetState
 from floodmark.model.spec import PipelineSpec
-from floodmark.targets.database.parquet import check_file, parquet, rows_of
-from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
-from floodmark.targets.database.target import DatabaseTarget
+from floodmark.targets.database.file import FileTarget
+from floodmark.targets.database.names import mark_in, new_mark
+from floodmark.targets.database.parquet import parquet, rows_of
+from floodmark.targets.database.session import VALUE, Dialect, Session, Staged, begun
 from floodmark.targets.sqlite.types import TYPES, as_kept, spark_type
 
 if TYPE_CHECKING:
@@ -47,25 +45,18 @@ class SqliteSession:
     def _executed(self, statement: str, values: Sequence[object]) -> sqlite3.Cursor:
         return self.db.execute(statement.replace(VALUE, "?"), [_kept(value) for value in values])
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        self.db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self.db.rollback()
-            raise
-        self.db.commit()
+    def transaction(self) -> AbstractContextManager[None]:
+        return begun(self.db, lambda: self.db.execute("BEGIN IMMEDIATE"))
 
 
-class SqliteTarget(DatabaseTarget):
+class SqliteTarget(FileTarget):
     dialect = Dialect(distinct="{} IS NOT {}")
     types = TYPES
-    unordered = (*DatabaseTarget.unordered, "decimal")  # kept as text
+    unordered = (*FileTarget.unordered, "decimal")  # kept as text
 
     def __init__(self, connection: SqliteConnection, spec: PipelineSpec, root: Path) -> None:
-        super().__init__(spec, spec.target.table)  # SQLite has no schemas: a dot is part of the name
-        self._path = root / connection.path
+        # SQLite has no schemas: a dot is part of the name.
+        super().__init__(spec, root / connection.path, spec.target.table)
         if sqlite3.sqlite_version_info < OLDEST:
             raise ConfigError(
                 f"this Python's SQLite is {sqlite3.sqlite_version}, and a target needs 3.33 or newer",
@@ -75,15 +66,6 @@ class SqliteTarget(DatabaseTarget):
     @property
     def resource(self) -> str:
         return f"sqlite:{self._path.resolve()}/{self._name}"
-
-    def inspect(self, *, deep: bool = False) -> TargetState:
-        if self._path.exists():
-            return super().inspect(deep=deep)
-        check_file(self._path, self._spec)
-        return TargetState(exists=False)  # looking makes no file
-
-    def find(self, batch_id: str) -> Landed | None:
-        return super().find(batch_id) if self._path.exists() else None
 
     @contextmanager
     def _staged(self, db: Session, batch: DataFrame) -> Iterator[Staged]:
@@ -103,14 +85,11 @@ class SqliteTarget(DatabaseTarget):
 
     def _remarks(self) -> tuple[str, str]:
         """SQLite keeps the statement as it was written: this tells a table from another of its name."""
-        return f"/* floodmark:{token_hex(8)} */ ", ""
+        return f"/* {new_mark()} */ ", ""
 
     def _table_id(self, db: Session, table: str) -> str | None:
         found = db.ask(f"SELECT sql FROM sqlite_master WHERE type = 'table' AND name = {VALUE}", (table,))
-        if not found:
-            return None
-        remark = re.search(r"/\* floodmark:([0-9a-f]+) \*/", str(found[0][0]))
-        return remark[1] if remark else "given"
+        return mark_in(found[0][0]) if found else None
 
     def _declared(self, db: Session) -> list[tuple[str, str]]:
         return [(str(row[1]), str(row[2])) for row in db.ask(f"PRAGMA table_info({self._table})")]
@@ -127,9 +106,6 @@ class SqliteTarget(DatabaseTarget):
         )
 
     # -- the file -------------------------------------------------------------------------------------------------
-
-    def _check_writable(self, db: Session) -> None:  # noqa: ARG002 - the file says it
-        check_file(self._path, self._spec)
 
     @contextmanager
     def _connected(self) -> Iterator[SqliteSession]:
