@@ -110,9 +110,9 @@ def test_mistakes_in_the_file_are_found_offline(world: Lab, old: str, new: str, 
 
 
 def test_a_connection_that_can_not_be_what_it_is_used_as(world: Lab) -> None:
-    edit(world, "source: {connection: shop", "source: {connection: lake")
+    edit(world, "{type: delta, path: lake}", "{type: jdbc, url: 'jdbc:h2:mem:x', driver: org.h2.Driver}")
     text = said_by(world, 2)
-    assert "a delta connection can't be a source" in text
+    assert "a jdbc connection can't be a target" in text
 
 
 def test_debug_shows_the_traceback_without_the_password(world: Lab) -> None:

@@ -46,11 +46,7 @@ class DeltaSource(LakeSource):
         with self._reading():
             history: list[dict[str, Any]] = self._table().history()
         moments = {int(e["version"]): datetime.fromtimestamp(e.get("timestamp", 0) / 1000, UTC) for e in history}
-        numbers = sorted(moments)
-        # Behind a log that was cleaned up, only what follows a checkpoint can be made out.
-        if numbers[0] > 0:
-            numbers = numbers[_first(numbers, self._is_readable) :]
-        return Versions([Version(number, moments[number]) for number in numbers])
+        return Versions([Version(number, moments[number]) for number in sorted(moments)])
 
     def _kept_from(self, version: int) -> int | None:
         later = [v.number for v in self._versions().known if v.number > version] if self._is_local else []
@@ -58,12 +54,6 @@ class DeltaSource(LakeSource):
 
     def _is_whole(self, version: int) -> bool:
         return all(Path(uri).exists() or Path(unquote(uri)).exists() for uri in self._table(version).file_uris())
-
-    def _is_readable(self, version: int) -> bool:
-        try:
-            return self._table(version).version() == version
-        except SourceError:
-            return False
 
     def _table(self, version: int | None = None) -> DeltaTable:
         try:

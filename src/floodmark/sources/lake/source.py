@@ -27,7 +27,7 @@ from floodmark.retries import sounds_transient
 from floodmark.sources.bound import delayed, delayed_bound
 from floodmark.sources.lake.cuts import Cuts
 from floodmark.sources.lake.values import literal, scalar
-from floodmark.sources.lake.versions import Versions, is_gone
+from floodmark.sources.lake.versions import Versions, is_forgotten, is_gone
 from floodmark.sources.relation import Relation
 from floodmark.sources.sql import CursorSql, Dialect
 from floodmark.sources.sql_source import SqlSource
@@ -150,6 +150,12 @@ class LakeSource(SqlSource):
         except (PySparkException, Py4JError) as error:
             if self._pinned is not None and self._travelled and is_gone(error):
                 raise self._versions().gone(self._pinned, self._kept_from(self._pinned), self._name) from error
+            if self._travelled and is_forgotten(error):
+                raise ConfigError(
+                    f"there is no version {self._pinned} of {self._name} any more",
+                    table=self._name,
+                    hint=first_line(error),
+                ) from error
             raise SourceError(
                 f"{self._name}: {first_line(error)}",
                 table=self._name,

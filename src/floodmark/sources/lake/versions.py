@@ -20,6 +20,11 @@ def is_gone(error: BaseException) -> bool:
     return _GONE.search(f"{error}\n{first_line(error)}") is not None
 
 
+def is_forgotten(error: BaseException) -> bool:
+    """A commit that is still in the log, but too old for what is left of it: only Spark knows."""
+    return "Cannot time travel" in str(error)
+
+
 @dataclass(frozen=True)
 class Version:
     number: int
