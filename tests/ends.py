@@ -14,10 +14,10 @@ import psycopg
 import pymysql
 import pytest
 from deltalake import DeltaTable, Field, Schema
-from floodmark.targets.iceberg.catalog import Catalog
-from floodmark.targets.iceberg.connection import IcebergConnection
 from tests.lab import Lab
 
+from floodmark.connections.iceberg import IcebergConnection
+from floodmark.connections.iceberg_catalog import Catalog
 from floodmark.connections.mysql import MysqlConnection
 from floodmark.spark.session import own_session
 
