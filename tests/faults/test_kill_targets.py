@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 from tests.killed_inside import run_killed
-from tests.lab import Lab, ok
+from tests.lab import Kind, Lab, ok
 from tests.services import run_faulty
 from tests.warehouse import WarehouseLab
 
 from floodmark.errors import TargetError
+from floodmark.project import Project
 from floodmark.targets.parquet.reader import parquet_table
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("mode", "step"),
     [
+        ("append", "store.save:after=kill"),
         ("append", "target.load:before=kill@1.5"),
         ("upsert", "target.load:before=kill@3"),
         ("append", "target.load#2:after=kill"),
@@ -38,12 +40,38 @@ def test_killed_while_loading_into_postgres_and_run_again(
     assert_killed_and_mended(WarehouseLab(tmp_path / "project", "postgres", pg_db, spark, warehouse=pg_db), mode, step)
 
 
-@pytest.mark.parametrize("mode", ["append", "upsert"])
-def test_killed_while_loading_into_mariadb_and_run_again(
-    tmp_path: Path, my_db: str, spark: SparkSession, mode: str
+STAGED = "floodmark.targets.postgres.target:stage"
+PROMOTED = "floodmark.targets.database.heads:Heads.count"
+"""The last statement before the commit."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "place"),
+    [
+        ("postgres", "upsert", STAGED),
+        ("postgres", "append", PROMOTED),
+        ("postgres", "upsert", PROMOTED),
+        ("mariadb", "append", PROMOTED),
+        ("mariadb", "upsert", PROMOTED),
+    ],
+)
+def test_killed_before_the_commit_into_a_database_and_run_again(
+    tmp_path: Path, request: pytest.FixtureRequest, spark: SparkSession, kind: Kind, mode: str, place: str
 ) -> None:
-    lab = WarehouseLab(tmp_path / "project", "mariadb", my_db, spark, warehouse=my_db)
-    assert_killed_and_mended(lab, mode, "target.load:before=kill@3")
+    """The table holds rows already, some of which have changed since."""
+    url = request.getfixturevalue({"postgres": "pg_db", "mariadb": "my_db"}[kind])
+    lab = WarehouseLab(tmp_path / "project", kind, url, spark, warehouse=url)
+    lab.series(20, "2026-01-01 10:00:00", "1 second")
+    project = lab.project(mode=mode)
+    ok(project.run("orders"))
+    before = lab.target_rows()
+    if mode == "upsert":
+        lab.execute("UPDATE orders SET val = 'other', updated_at = '2026-01-02 10:00:00' WHERE id <= 5")
+    lab.fill(5, at="2026-01-02 10:00:00", start=21)
+    run_killed(place, "run", "orders", cwd=lab.root)
+    assert lab.target_rows() == before
+    assert len(lab.leftovers()) > 0
+    assert_mended(lab, project)
 
 
 def assert_killed_and_mended(lab: WarehouseLab, mode: str, step: str) -> None:
@@ -51,7 +79,10 @@ def assert_killed_and_mended(lab: WarehouseLab, mode: str, step: str) -> None:
     lab.write(mode=mode, batch_rows=10)
     killed = run_faulty(step, "run", "orders", cwd=lab.root)
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
-    project = lab.project(mode=mode, batch_rows=10)
+    assert_mended(lab, lab.project(mode=mode, batch_rows=10))
+
+
+def assert_mended(lab: WarehouseLab, project: Project) -> None:
     ok(project.run("orders"))
     lab.assert_equal()
     assert ok(project.run("orders")).nothing_new
