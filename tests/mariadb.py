@@ -106,6 +106,8 @@ class MariadbServer:
     def _initialise(self) -> None:
         (self.folder / "my.cnf").write_text(
             f"{SETTINGS}port = {self.port}\nsocket = {self.folder}/socket\npid_file = {self.folder}/pid\n"
+            # A server that starts removes the temporary tables of all that share its folder for them.
+            f"tmpdir = {self.folder}\n"
             f"init_file = {self.folder}/account.sql\n"
         )
         # Read by the server at each start: MariaDB makes users only with SQL.

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.lab import Lab, ok
 
+from floodmark.connections.sqlite import SqliteConnection
 from floodmark.errors import TargetError
 from floodmark.opening import load
 from floodmark.targets.database import parquet
+from floodmark.targets.sqlite.target import SqliteSession, SqliteTarget
+from floodmark.testing.target_suite import AT, a_load, a_spec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,3 +107,28 @@ def test_a_plan_makes_no_file(lab: Lab) -> None:
     lab.fill(1)
     load(lab.write()).plan("orders")
     assert os.listdir(lab.root / "out") == []
+
+
+@pytest.mark.parametrize("by", ["sequence", "none"])
+def test_the_cost_of_versions_grows_with_their_number_and_not_its_square(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    steps: list[int] = []
+    begin = SqliteSession.transaction
+
+    def counted(session: SqliteSession) -> AbstractContextManager[None]:
+        session.db.set_progress_handler(lambda: steps.append(1), 1000)
+        return begin(session)
+
+    monkeypatch.setattr(SqliteSession, "transaction", counted)
+
+    def cost(rows: int) -> int:
+        spec = a_spec("history", f"copies_{rows}", by=by)
+        target = SqliteTarget(SqliteConnection(path="costs.db"), spec, tmp_path)
+        for ordinal in (1, 2):
+            steps.clear()
+            batch = spark.range(rows).selectExpr("id", f"'{ordinal}' AS val", f"{ordinal}L AS seq")
+            assert target.load(spark, batch, a_load(spec, ordinal, at=AT + timedelta(hours=ordinal))) is not None
+        return len(steps)
+
+    assert cost(4000) < 8 * cost(1000)

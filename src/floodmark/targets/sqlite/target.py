@@ -23,7 +23,7 @@ from floodmark.targets.sqlite.types import TYPES, as_kept, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructField
 
 OLDEST = (3, 33, 0)
 """The first SQLite that updates one table from another."""
@@ -74,12 +74,26 @@ class SqliteTarget(FileTarget):
         rows = 0
         with parquet(as_kept(batch), self._path, self._name) as folder:
             # Without types: the values stay as they are until the table's own columns take them.
-            db.run(f"CREATE TEMP TABLE floodmark_stage ({', '.join(map(quote, names))})")
+            db.run(f"CREATE TEMP TABLE floodmark_stage ({', '.join(map(self._stage_column, batch.schema.fields))})")
             statement = f"INSERT INTO {STAGE} VALUES ({', '.join('?' * len(names))})"
             for part in rows_of(folder):
                 db.db.executemany(statement, part)
                 rows += len(part)
+        if self._looked_up:
+            db.run(
+                f"CREATE INDEX temp.floodmark_stage_keys ON floodmark_stage ({', '.join(map(quote, self._looked_up))})"
+            )
         yield Staged(STAGE, rows)
+
+    @property
+    def _looked_up(self) -> tuple[str, ...]:
+        """Who is missing from a whole table is found key by key."""
+        return self._spec.target.keys if self._spec.target.mode == "history" else ()
+
+    def _stage_column(self, field: StructField) -> str:
+        """An index is of use only to a column of the same type."""
+        kind = f" {self._sql_type(field.dataType, field.name)}" if field.name in self._looked_up else ""
+        return f"{quote(field.name)}{kind}"
 
     # -- the table ------------------------------------------------------------------------------------------------
 
