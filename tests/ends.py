@@ -87,7 +87,8 @@ class End:
 
     def rows(self) -> int:
         if self.kind == "delta":
-            return int(DeltaTable(self.lab.table).to_pyarrow_table().num_rows)
+            assert self.lab.spark is not None
+            return self.lab.spark.read.format("delta").load(self.lab.table).count()
         if self.kind == "iceberg":
             catalog, session = self._catalog()
             return session.table(catalog.sql_name("default", "orders")).count()

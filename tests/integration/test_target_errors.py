@@ -217,6 +217,21 @@ def test_a_key_that_somebody_has_dropped(open_at: Callable[[str], End], kind: st
     assert end.rows() == 3
 
 
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_table_that_a_failed_first_load_has_made_may_be_declared_anew(
+    open_at: Callable[[str], End], kind: str
+) -> None:
+    end = open_at(kind)
+    end.lab.fill(3)
+    project = end.lab.project(columns="{val: {cast: int}}")
+    assert not project.run("orders").success
+    assert "id" in end.columns()
+    project.store.delete("orders")
+    renamed = {"transform": '{sql: "select id as number, val, updated_at from source"}'}
+    ok(end.lab.project(target=UPSERT.replace("id", "number"), **renamed).run("orders"))
+    assert end.rows() == 3
+
+
 @pytest.mark.parametrize("kind", MAKEABLE)
 def test_a_table_that_can_keep_no_history(open_at: Callable[[str], End], kind: str) -> None:
     end = open_at(kind)
