@@ -78,3 +78,15 @@ def test_rows_are_looked_up_by_the_key(
     changed = (landed.rows.inserted or 0) + (landed.rows.updated or 0) + (landed.rows.deleted or 0)
     assert changed >= BROUGHT - 1
     assert 0 < seen[0] < HELD / 10
+
+
+def test_a_range_is_found_by_an_index(opened: Callable[[str], DatabaseTarget], spark: SparkSession) -> None:
+    target, spec = opened("replace_range"), a_spec("replace_range", "copies")
+    target.load(spark, spark.sql("SELECT 1L AS id, 'a' AS val, 1L AS seq"), a_load(spec, 1))
+    found = {
+        "postgres": "SELECT attname FROM pg_index JOIN pg_attribute ON attrelid = indexrelid "
+        "WHERE indrelid = 'copies'::regclass",
+        "mariadb": "SELECT column_name FROM information_schema.statistics WHERE table_name = 'copies'",
+    }["postgres" if isinstance(target, PostgresTarget) else "mariadb"]
+    with target._connected() as db:
+        assert db.ask(found) == [("seq",)]

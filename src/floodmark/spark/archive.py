@@ -125,8 +125,10 @@ class Archive:
 
 
 def launched(command: Command, log_file: Path, archive: Archive | None) -> Jvm:
-    """With its classes from the archive, where there is one."""
-    return launch(command.words(*(() if archive is None else archive.options())), log_file)
+    """With its classes from the archive, where there is one; else another core loads them ahead."""
+    options = () if archive is None else archive.options()
+    ready = any(option.startswith("-XX:SharedArchiveFile") for option in options)
+    return launch(command.words(*options, ahead=not ready and (os.cpu_count() or 1) > 1), log_file)
 
 
 def _stamp(path: str) -> tuple[int, int]:

@@ -24,6 +24,12 @@ from floodmark.spark.jars import is_driver
 
 MAIN_CLASS = "org.apache.spark.api.python.PythonGatewayServer"
 
+AHEAD = Path(__file__).parent / "ahead"
+"""Which classes a small load needs, in that order, and who loads them; `scripts/write_classes.py` makes the list."""
+
+OFTEN = ("scala-library", "spark-catalyst", "spark-sql_", "spark-sql-api", "spark-core", "spark-common-utils")
+"""Jars that most classes are in. Java asks one after the other for each class, and there are some hundreds."""
+
 OPENED = (
     "java.base/java.lang",
     "java.base/java.lang.invoke",
@@ -75,10 +81,12 @@ class Command:
     def from_dict(cls, told: Mapping[str, Any]) -> Command:
         return cls(told["java"], *(tuple(told[name]) for name in ("options", "class_path", "drivers")))
 
-    def words(self, *more: str) -> list[str]:
+    def words(self, *more: str, ahead: bool = False) -> list[str]:
+        """`ahead` has another thread load the classes that are going to be needed."""
         opened = [f"--add-opens={name}=ALL-UNNAMED" for name in OPENED]
-        path = os.pathsep.join((*self.class_path, *self.drivers))
-        return [self.java, *OPTIONS, *opened, *self.options, *more, "-cp", path, MAIN_CLASS]
+        path = os.pathsep.join((*self.class_path, *self.drivers, *([str(AHEAD / "ahead.jar")] if ahead else [])))
+        start = ("floodmark.Ahead", str(AHEAD / "classes.gz"), MAIN_CLASS) if ahead else (MAIN_CLASS,)
+        return [self.java, *OPTIONS, *opened, *self.options, *more, "-cp", path, *start]
 
 
 def spark_home() -> Path | None:
@@ -99,12 +107,16 @@ def direct_command(java: Path, settings: Mapping[str, str]) -> Command | None:
     if any(key.startswith(ONLY_SUBMIT) or key in ONLY_SUBMIT_DRIVER for key in settings):
         return None
     ours = [part for part in settings.get("spark.driver.extraClassPath", "").split(os.pathsep) if part]
-    sparks = sorted(str(path) for path in (home / "jars").glob("*.jar"))
+    sparks = [str(path) for path in sorted((home / "jars").glob("*.jar"), key=_place)]
     memory = settings.get("spark.driver.memory", "1g")
     options = (f"-Xmx{memory}", *shlex.split(settings.get("spark.driver.extraJavaOptions", "")))
     drivers = [path for path in ours if is_driver(path)]
     first = [path for path in ours if path not in drivers]
     return Command(str(java), options, (*first, *sparks), tuple(drivers))
+
+
+def _place(jar: Path) -> tuple[bool, str]:
+    return not jar.name.startswith(OFTEN), jar.name
 
 
 @dataclass(frozen=True)

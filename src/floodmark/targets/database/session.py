@@ -65,6 +65,8 @@ class Dialect:
     """Before TABLE where a temporary one is dropped."""
     compares_rows: bool = True
     """`(a, b) > (c, d)` is unknown where a NULL decides it."""
+    has_indexes: bool = True
+    """That are worth their cost beside what the database keeps of each stretch of a column anyway."""
     long_text: str = "text"
     table_options: str = ""
     """Behind the definition of a table."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
+from secrets import token_hex
 from typing import TYPE_CHECKING, ClassVar
 
 from floodmark.connections.names import quote
@@ -98,7 +99,7 @@ class DatabaseTarget(ABC):
             check_deletes(batch, self._spec)
             if load.mode == "history":
                 batch = as_versions(batch, load, self._spec)
-            fitted = self._prepared(db, batch, full=load.intent.full)
+            fitted = self._prepared(db, batch, load)
             with self._staged(db, fitted.batch) as staged, db.transaction():
                 number = self._table_id(db, self._name)
                 if number is None or not self._heads.take(db, load.head, number):
@@ -115,14 +116,18 @@ class DatabaseTarget(ABC):
 
     # -- the table ------------------------------------------------------------------------------------------------
 
-    def _prepared(self, db: Session, batch: DataFrame, *, full: bool) -> Fit:
+    def _prepared(self, db: Session, batch: DataFrame, load: Load) -> Fit:
         """The table, there and wide enough for the batch."""
         nested = {f.name for f in batch.schema.fields if f.dataType.typeName() in NESTED}
         if self._table_id(db, self._name) is None:
             self._create(db, table_schema(batch))
+            if load.mode == "replace_range" and load.cursor and self.dialect.has_indexes:
+                # What a load replaces is found by it.
+                columns = ", ".join(map(quote, load.cursor))
+                db.run(f"CREATE INDEX {quote(f'floodmark_range_{token_hex(4)}')} ON {self._table} ({columns})")
             return Fit(_flat(batch))
         rows = _flat(batch)
-        wanted = self._fitted(self._columns(db, rows.schema), rows, full=full)
+        wanted = self._fitted(self._columns(db, rows.schema), rows, full=load.intent.full)
         changes = [f"RENAME COLUMN {quote(old)} TO {quote(new)}" for old, new in wanted.renamed]
         changes += [self._widening(name, self._sql_type(kind, name)) for name, kind in wanted.widened]
         for field in wanted.added:

@@ -36,7 +36,7 @@ _PASSING = re.compile(r"conflict", re.IGNORECASE)
 
 
 class DuckdbTarget(FileTarget):
-    dialect = Dialect(distinct="{} IS DISTINCT FROM {}", compares_rows=False)
+    dialect = Dialect(distinct="{} IS DISTINCT FROM {}", compares_rows=False, has_indexes=False)
     types = TYPES
 
     def __init__(self, connection: DuckdbConnection, spec: PipelineSpec, root: Path) -> None:
