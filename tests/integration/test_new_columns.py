@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
 from tests.lab import Kind, Lab, ok
 from tests.warehouse import WarehouseLab
 
 from floodmark.errors import ConfigError
 from floodmark.opening import load
+from floodmark.targets.parquet.reader import parquet_table
 from floodmark.testing.faults import FaultPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 BY_TIME = "{by: timestamp, column: updated_at, delay: 0s}"
 MODES = {
@@ -86,6 +91,17 @@ def test_in_a_database(tmp_path: Path, kind: Kind, database: str, request: pytes
     with_column(lab)
     ok(project.run("orders"))
     assert sorted(lab.ask("SELECT id, size FROM copies")) == FILLED
+
+
+def test_in_parquet_files(tmp_path: Path, spark: SparkSession) -> None:
+    lab = Lab(tmp_path / "project", "sqlite", "", spark, lake="{type: parquet, path: files}")
+    prepared(lab)
+    project = lab.project(**declared("upsert"))
+    ok(project.run_until_complete("orders"))
+    with_column(lab)
+    ok(project.run("orders"))
+    found = duckdb.read_parquet(parquet_table(lab.root / "files/orders").files, union_by_name=True)
+    assert sorted(found.select("id", "size").fetchall()) == FILLED
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,10 @@ class ParquetTarget:
         if not landed and name in newest.spent:
             landed = tuple(manifests.landed(name, deep=True))
         top = newest.spent.get(name, 0)
-        return TargetState(True, newest.table_id, newest.version, landed, top, has_rows=newest.total > 0)
+        columns = tuple(field["name"] for field in newest.columns["fields"])
+        return TargetState(
+            True, newest.table_id, newest.version, landed, top, has_rows=newest.total > 0, columns=columns
+        )
 
     def find(self, batch_id: str) -> Landed | None:
         found = Manifests(self._place).landed(self._spec.name)
