@@ -18,8 +18,8 @@ def set_for_now(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[No
             spark.conf.set(name, value)
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
+        for name, earlier in before.items():
+            if earlier is None:
                 spark.conf.unset(name)
             else:
-                spark.conf.set(name, value)
+                spark.conf.set(name, earlier)
