@@ -12,10 +12,14 @@ if TYPE_CHECKING:
 
 @contextmanager
 def set_for_now(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in settings}
     try:
         for name, value in settings.items():
             spark.conf.set(name, value)
         yield
     finally:
-        for name in settings:
-            spark.conf.unset(name)
+        for name, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, earlier)

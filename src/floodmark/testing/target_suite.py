@@ -201,9 +201,12 @@ class TargetContract:
     def test_a_range_is_replaced(self, begin: Callable[[PipelineSpec], Loading], mode: str) -> None:
         orders = begin(a_spec(mode))
         orders.load([(i, "old", i) for i in range(1, 6)])
-        ends = (Position.before(2), Position.before(4))
-        orders.load([(2, "new", 2), (9, "new", 3)], replaces=True, after=ends[0], until=ends[1])
+        orders.load([(2, "new", 2), (9, "new", 3)], replaces=True, after=Position.before(2), until=Position.before(4))
         assert orders.rows() == [(1, "old", 1), (2, "new", 2), (4, "old", 4), (5, "old", 5), (9, "new", 3)]
+        beyond = orders.load([(6, "new", 6)], replaces=True, after=Position.before(6), until=Position.before(7))
+        assert (beyond.rows.inserted, len(orders.rows())) == (1, 6)
+        orders.load([(7, "all", 2)], replaces=True, until=Position.before(7))
+        assert orders.rows() == [(7, "all", 2)]
 
     def test_a_new_a_wider_and_a_missing_column(self, begin: Callable[[PipelineSpec], Loading]) -> None:
         orders = begin(a_spec("upsert"))

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _BATCH = "floodmark_batch"
 _SETTINGS = "spark.sql.iceberg.snapshot-property."
+_EXCLUDED = "spark.sql.optimizer.excludedRules"
+_WHOLE_FILES = "org.apache.spark.sql.execution.datasources.v2.OptimizeMetadataOnlyDeleteFromTable"
 
 
 class IcebergTarget:
@@ -175,7 +177,9 @@ class IcebergTarget:
         return writer
 
     def _delete(self, branch: Branch, condition: str) -> None:
-        with set_for_now(branch.spark, {f"{_SETTINGS}{ATTEMPT}": branch.name}):
+        # One of whole files, or of none, would be a snapshot without properties: nobody could tell that it is ours.
+        rules = f"{branch.spark.conf.get(_EXCLUDED, None) or ''},{_WHOLE_FILES}".lstrip(",")
+        with set_for_now(branch.spark, {f"{_SETTINGS}{ATTEMPT}": branch.name, _EXCLUDED: rules}):
             branch.spark.sql(f"DELETE FROM {branch.path} WHERE {condition}").collect()
 
     def _merge(self, branch: Branch, batch: DataFrame, load: Load) -> int | None:
