@@ -101,11 +101,6 @@ def test_names_that_are_no_folders_are_refused(tmp_path: Path, table: str) -> No
         IcebergTarget(CONNECTION, a_spec("append", table), tmp_path)
 
 
-def test_mode_history_is_refused_before_anything_is_read(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="Iceberg has no mode history"):
-        IcebergTarget(CONNECTION, a_spec("history"), tmp_path)
-
-
 @pytest.mark.parametrize("vectors", [True, False])
 @pytest.mark.parametrize("rows", [10, None])
 def test_rows_that_the_batch_says_are_deleted_go_unless_they_are_newer(

@@ -101,3 +101,25 @@ def versions(lab: Lab) -> list[tuple[Any, ...]]:
 def test_what_does_not_go_together_is_refused_offline(sqlite_lab: Lab, change: str, declared: str, said: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(said)):
         load(sqlite_lab.write(change=change, target=declared))
+
+
+def test_a_column_that_the_history_has_itself_is_told_by_the_plan(sqlite_lab: Lab) -> None:
+    sqlite_lab.execute("ALTER TABLE orders ADD COLUMN valid_to TEXT")
+    with pytest.raises(ConfigError, match="the history keeps a column of this name itself"):
+        sqlite_lab.project(target=target("history", ", keys: [id]")).plan("orders")
+    other = target("history", ", keys: [id], history: {valid_to: until}")
+    assert sqlite_lab.project(target=other).plan("orders").first
+
+
+@pytest.mark.parametrize(
+    ("lake", "option"),
+    [
+        ("{type: sqlite, path: other.db}", "partition_by"),
+        ("{type: duckdb, path: other.duckdb}", "cluster_by"),
+        ("{type: parquet, path: lake}", "cluster_by"),
+    ],
+)
+def test_a_layout_that_a_target_lacks_is_refused(sqlite_lab: Lab, lake: str, option: str) -> None:
+    sqlite_lab.lake = lake
+    with pytest.raises(ConfigError, match=f"has no `{option}`"):
+        sqlite_lab.project(target=target("upsert", f", keys: [id], {option}: [val]")).plan("orders")

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _ROW = "_floodmark_row"
+_NO_KEY = (
+    "floodmark: a row has NULL in key column {}, and would never be found again: leave it out, or choose other keys"
+)
 
 
 def require_columns(batch: DataFrame, spec: PipelineSpec, cursor: Sequence[str]) -> None:
@@ -38,9 +41,9 @@ def refuse_null_keys(batch: DataFrame, keys: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     checked = {
-        key: F.when(
-            F.col(spark_name(key)).isNull(), F.raise_error(F.lit(f"floodmark: a row has NULL in key column {key}"))
-        ).otherwise(F.col(spark_name(key)))
+        key: F.when(F.col(spark_name(key)).isNull(), F.raise_error(F.lit(_NO_KEY.format(key)))).otherwise(
+            F.col(spark_name(key))
+        )
         for key in keys
     }
     return batch.select(*(checked[c].alias(c) if c in checked else F.col(spark_name(c)) for c in batch.columns))

@@ -3,7 +3,7 @@ sees what they take away. Spark pushes the choice of columns down to the source.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,8 @@ def check_rules(spec: PipelineSpec, table: TableInfo, cursor: Cursor | None) -> 
         if landing.casefold() in seen:
             raise _refused(spec, column.name, f"two columns would be called {landing}: also {seen[landing.casefold()]}")
         seen[landing.casefold()] = column.name
+    if spec.target.mode == "history" and spec.transform is None:
+        _check_history(spec, seen)
     for name in () if cursor is None else cursor.names:
         if changed := _changes(spec, name):
             raise _refused(spec, name, f"the cursor decides which row wins, so it can't be changed by `{changed}`")
@@ -69,6 +71,18 @@ def check_rules(spec: PipelineSpec, table: TableInfo, cursor: Cursor | None) -> 
         if changed in ("mask", "cast") and landing_name(spec, name) in spec.target.keys:
             trouble = f"two keys may become one by `{changed}`, and a row would be lost"
             raise _refused(spec, name, trouble, hint="`hash` keeps keys apart")
+
+
+def _check_history(spec: PipelineSpec, columns: Mapping[str, str]) -> None:
+    """`columns` by the names that they land under."""
+    for name in spec.target.history.names:
+        if name.casefold() in columns:
+            raise ConfigError(
+                f'column "{columns[name.casefold()]}": the history keeps a column of this name itself',
+                column=columns[name.casefold()],
+                declared_at=spec.at("target.history"),
+                hint="choose another name: `target: {history: {valid_from: …, valid_to: …, is_current: …}}`",
+            )
 
 
 def _changes(spec: PipelineSpec, name: str) -> str | None:

@@ -1,8 +1,9 @@
-"""Which modes a target has: one that it lacks is refused before anything is read."""
+"""Which modes and layouts a target has: one that it lacks is refused before anything is read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from floodmark.errors import ConfigError
 from floodmark.model.spec import PipelineSpec
@@ -18,3 +19,15 @@ def refuse_mode(spec: PipelineSpec, target: str, lacks: Mapping[Mode, str]) -> N
             table=spec.target.table,
             declared_at=spec.at("target.mode"),
         )
+
+
+def refuse_layout(spec: PipelineSpec, target: str, *options: Literal["partition_by", "cluster_by"]) -> None:
+    """What a user has asked for and would not get."""
+    for option in options:
+        if getattr(spec.target, option):
+            raise ConfigError(
+                f"{target} has no `{option}`: the table would not be laid out by it",
+                table=spec.target.table,
+                declared_at=spec.at(f"target.{option}"),
+                hint="leave it out",
+            )

@@ -21,7 +21,7 @@ from floodmark.targets.database.session import Dialect, Session, Staged
 from floodmark.targets.database.types import NESTED, Types
 from floodmark.targets.deletes import check_deletes, has_deletes, table_schema
 from floodmark.targets.history import as_versions
-from floodmark.targets.modes import refuse_mode
+from floodmark.targets.modes import refuse_layout, refuse_mode
 from floodmark.targets.schema import Fit, fit
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class DatabaseTarget(ABC):
     def __init__(self, spec: PipelineSpec, table: str, prefix: str = "") -> None:
         """`prefix` names the schema, quoted, with a dot behind it."""
         refuse_mode(spec, "a database", LACKS)
+        refuse_layout(spec, "a database", "partition_by", "cluster_by")
         self._spec = spec
         self._name = table
         self._prefix = prefix

@@ -19,7 +19,7 @@ from floodmark.model.names import DELETED
 from floodmark.model.outcome import Landed, Load, Rows, TargetState
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
 from floodmark.targets.deletes import check_deletes
-from floodmark.targets.modes import refuse_mode
+from floodmark.targets.modes import refuse_layout, refuse_mode
 from floodmark.targets.parquet.changes import Change, appended, replaced_range, upserted, without_deleted
 from floodmark.targets.parquet.frames import Files, label_in, labels_of, only_columns, refuse_columns, write
 from floodmark.targets.parquet.manifests import Manifest, Manifests, Snapshot
@@ -66,6 +66,7 @@ class ParquetTarget:
             "a folder of Parquet files",
             {"history": "each change of a row would rewrite the files that its older versions are in; use Delta"},
         )
+        refuse_layout(spec, "a folder of Parquet files", "cluster_by")
         table = spec.target.table
         if ".." in Path(table).parts or Path(table).is_absolute():
             raise ConfigError(f"the table {table} leaves the connection's folder", declared_at=spec.at("target.table"))
