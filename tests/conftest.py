@@ -31,6 +31,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # Many small loads, each with queries of its own: compiling them takes longer than running them.
     settings: dict[str, str | int | float | bool] = {"spark.driver.memory": "2g", "spark.sql.codegen.wholeStage": False}
     settings["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
+    # A JVM that lives as long as the tests: what it runs often is worth compiling well, and room is worth its memory.
+    settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=4 -XX:MetaspaceSize=512m -Xmn768m"
+    # VACUUM lists a table's folders in this many tasks; the default is 10,000.
+    settings["spark.sql.sources.parallelPartitionDiscovery.parallelism"] = 4
     needs = ["delta", "iceberg", "postgres", "sqlite", "mysql", H2]
     session = open_session(SparkSpec(config=settings), needs=needs, log_file=log_file, work=Work(0))
     yield session

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("mode", "step"),
     [
-        ("append", "target.load:before=kill"),
-        ("append", "target.publish:before=kill"),
         ("upsert", "target.publish#2:before=kill"),
         ("append", "target.publish:after=kill"),
         ("upsert", "target.load#2:before=kill@1.5"),

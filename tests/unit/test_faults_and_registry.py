@@ -46,7 +46,7 @@ def test_a_fault_that_means_nothing_lists_the_steps(text: str) -> None:
 def test_an_unknown_component_lists_the_known() -> None:
     with pytest.raises(ConfigError, match="unknown source 'oracle'") as error:
         Registry.default().get("source", "oracle")
-    assert error.value.hint == "known: jdbc, mariadb, mysql, postgres, sqlite"
+    assert error.value.hint == "known: delta, iceberg, jdbc, mariadb, mysql, postgres, sqlite"
 
 
 def test_a_missing_extra_names_its_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
