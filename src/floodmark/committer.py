@@ -43,9 +43,14 @@ class Committer:
         cursor: Cursor | None,
         lease: Lease | None,
         rows: int | None = None,
-    ) -> Landed:
+        *,
+        may_be_empty: bool = False,
+    ) -> Landed | None:
+        """None: there was nothing to load."""
         load = self._load(batch, state, intent, cursor, 0 if lease is None else lease.epoch, rows)
         try:
+            if may_be_empty and batch.isEmpty():
+                return None
             landed = self.target.load(spark, batch, load)
         except (LeaseError, OutcomeUnknown):
             raise

@@ -138,12 +138,12 @@ class Loader:
             batch = shape(batch, self.spec, self.table, self.cursor, self.around.root)
             batch = with_provenance(batch, self.spec, intent.batch, self.around.now())
             self.keeper.check()
-            if self._may_be_nothing(intent) and batch.isEmpty():
-                return None
-            order = landing_cursor(self.spec, self.cursor)
-            return self.committer.load(spark, batch, state, intent, order, self.keeper.current, rows)
+            order, lease = landing_cursor(self.spec, self.cursor), self.keeper.current
+            return self.committer.load(
+                spark, batch, state, intent, order, lease, rows, may_be_empty=self._may_be_empty(intent)
+            )
 
-    def _may_be_nothing(self, intent: Intent) -> bool:
+    def _may_be_empty(self, intent: Intent) -> bool:
         """A transform may leave out every row. Elsewhere the look has seen some, and a load that replaces rows is one
         without them, too."""
         return self.spec.transform is not None and self.cursor is not None and not intent.full and not intent.replaces

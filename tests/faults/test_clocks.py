@@ -73,7 +73,7 @@ def test_the_clock_is_really_another(tmp_path: Path) -> None:
     assert seen == sorted(set(seen))
 
 
-@pytest.mark.parametrize("mode", ["append", "upsert"])
+@pytest.mark.parametrize("mode", ["append"])
 def test_a_day_ahead_and_a_day_behind_lose_and_double_nothing(pg_lab: Lab, mode: str) -> None:
     changes = mode == "upsert"
     pg_lab.write(mode=mode, change=BY_TIME)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     ("mode", "step"),
     [
         ("append", "store.save:after=kill"),
-        ("append", "target.load:before=kill@1.5"),
         ("upsert", "target.load:before=kill@3"),
         ("append", "target.load#2:after=kill"),
         ("upsert", "store.save#2:before=kill"),

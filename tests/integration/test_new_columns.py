@@ -67,9 +67,7 @@ def test_rows_of_before_are_filled(pg_lab: Lab, mode: str) -> None:
     assert sizes(pg_lab) == [*FILLED, (6, 8)]
 
 
-@pytest.mark.parametrize(
-    "fault", ["target.load:after=error", "target.load#2:before=error", "store.save#3:before=error"]
-)
+@pytest.mark.parametrize("fault", ["target.load:after=error", "target.load#2:before=error"])
 def test_a_run_that_fails_on_the_way_leaves_it_to_the_next(pg_lab: Lab, fault: str) -> None:
     prepared(pg_lab)
     ok(pg_lab.project(**declared("upsert")).run_until_complete("orders"))

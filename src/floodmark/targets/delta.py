@@ -93,7 +93,7 @@ class DeltaTarget:
             self._check_partitions(log)
             fitted = self._fitted(spark, log, batch)
         read = None
-        by_keys = self._spec.target.matches_keys or load.only_new
+        by_keys = load.mode in ("upsert", "history") or load.only_new
         if by_keys and not anew and log is not None and log.has_files:
             merge = self._add_versions if load.mode == "history" else self._upsert
             read = merge(spark, fitted, load, log)

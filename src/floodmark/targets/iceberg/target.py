@@ -137,7 +137,7 @@ class IcebergTarget:
 
     def _write(self, branch: Branch, shape: Shape, load: Load, log: IcebergLog, *, anew: bool) -> int | None:
         """How many rows the batch has, where that was seen."""
-        if (self._spec.target.matches_keys or load.only_new) and not anew and log.has_files:
+        if (load.mode in ("upsert", "history") or load.only_new) and not anew and log.has_files:
             merge = self._add_versions if load.mode == "history" else self._merge
             return merge(branch, shape.batch, load)
         if load.mode != "history":
