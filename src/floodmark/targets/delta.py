@@ -8,7 +8,6 @@ silence, so after each statement the history is asked whether *this* batch is in
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -27,9 +26,11 @@ from floodmark.targets.delta_log import DeltaLog, app_id, read_log
 from floodmark.targets.delta_replace import Winners, is_replaceable, winners
 from floodmark.targets.delta_sql import OURS, change_table, cluster_table, create_table, prepare_again, table_at
 from floodmark.targets.delta_types import refuse_columns
+from floodmark.targets.folder import check_folder
 from floodmark.targets.history import as_versions
 from floodmark.targets.lake_history import LakeHistory
 from floodmark.targets.lake_sql import Range, S, T, merge, range_predicate, same_row
+from floodmark.targets.modes import other_partitions
 from floodmark.targets.schema import Fit, fit
 from floodmark.targets.settings import set_for_now
 from floodmark.targets.small_batch import hold, is_small, small_merge
@@ -214,26 +215,14 @@ class DeltaTarget:
 
     def _check_writable(self) -> None:
         """Known before anything is read, where the folder is on this machine."""
-        if self._local is None:
-            return
-        there = next(path for path in (self._local, *self._local.parents) if path.exists())
-        if not there.is_dir() or not os.access(there, os.W_OK):
-            trouble = "can't be written to" if there.is_dir() else "is not a folder"
-            raise TargetError(
-                f"{there} {trouble}", table=self._spec.target.table, declared_at=self._spec.at("target.connection")
-            )
+        if self._local is not None:
+            check_folder(self._local, self._spec.target.table, self._spec.at("target.connection"))
 
     def _check_partitions(self, log: DeltaLog) -> None:
         """Delta replaces the table's own partitions, which may be the whole table."""
         declared = self._spec.target.partition_by
         if self._spec.target.mode == "replace_partitions" and log.has_files and log.partitions != declared:
-            parts = f"partitioned by {', '.join(log.partitions)}" if log.partitions else "not partitioned"
-            raise TargetError(
-                f"the table is {parts}, and mode replace_partitions is declared by {', '.join(declared)}",
-                table=self._spec.target.table,
-                declared_at=self._spec.at("target.partition_by"),
-                hint=f"declare the table's own, or `floodmark run {self._spec.name} --full-refresh` makes it anew",
-            )
+            raise other_partitions(self._spec, log.partitions)
 
     # -- the log --------------------------------------------------------------------------------------------------
 

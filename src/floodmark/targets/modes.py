@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from floodmark.errors import ConfigError
+from floodmark.errors import ConfigError, TargetError
 from floodmark.model.spec import PipelineSpec
 from floodmark.model.target import Mode
 
@@ -31,3 +31,15 @@ def refuse_layout(spec: PipelineSpec, target: str, *options: Literal["partition_
                 declared_at=spec.at(f"target.{option}"),
                 hint="leave it out",
             )
+
+
+def other_partitions(spec: PipelineSpec, have: Iterable[str]) -> TargetError:
+    """The table's own partitions are replaced, which may be the whole table."""
+    parts = ", ".join(have)
+    layout = f"partitioned by {parts}" if parts else "not partitioned"
+    return TargetError(
+        f"the table is {layout}, and mode replace_partitions is declared by {', '.join(spec.target.partition_by)}",
+        table=spec.target.table,
+        declared_at=spec.at("target.partition_by"),
+        hint=f"declare the table's own, or `floodmark run {spec.name} --full-refresh` makes it anew",
+    )

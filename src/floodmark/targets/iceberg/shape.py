@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from floodmark.connections.iceberg_catalog import Catalog
-from floodmark.model.names import DELETED, spark_name
 from floodmark.model.spec import PipelineSpec
+from floodmark.targets.deletes import survivors
 from floodmark.targets.iceberg.snapshots import IcebergLog
 from floodmark.targets.iceberg.sql import (
     OURS,
@@ -41,9 +41,7 @@ class Shape:
         """With a value for each column, and without the rows that are gone."""
         from pyspark.sql import functions as F
 
-        batch = self.batch
-        if DELETED in batch.columns:
-            batch = batch.where(f"NOT coalesce({spark_name(DELETED)}, false)").drop(DELETED)
+        batch = survivors(self.batch)
         nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in self.missing)
         return batch.select("*", *nulls) if self.missing else batch
 
@@ -58,7 +56,7 @@ def created(catalog: Catalog, table: tuple[str, ...], schema: StructType, spec: 
 def fitted(spark: SparkSession, name: str, batch: DataFrame, spec: PipelineSpec, log: IcebergLog) -> Shape:  # noqa: ARG001
     """By the schema policy."""
     table = spark.table(name).schema
-    wanted = fit(_with_deleted(table, batch), batch, spec)
+    wanted = fit(table, batch, spec)
     refuse_growth(table, wanted, spec)
     _run(spark, change_table(name, wanted))
     return Shape(wanted.batch, _missing(table, wanted), wanted.notices)
@@ -79,7 +77,7 @@ def reshaped(spark: SparkSession, name: str, batch: DataFrame, spec: PipelineSpe
         _run(spark, drop_columns(name, (have.name for have, _ in clashes)))
         table = spark.table(name).schema
     target = spec.target.model_copy(update={"schema_changes": "evolve"})
-    wanted = fit(_with_deleted(table, batch), batch, spec.model_copy(update={"target": target}))
+    wanted = fit(table, batch, spec.model_copy(update={"target": target}))
     _run(spark, change_table(name, wanted))
     _run(spark, add_partitions(name, (column for column in declared if column not in log.partitions)))
     _run(spark, order_table(name, spec.target))
@@ -97,14 +95,6 @@ def _clashes(table: StructType, batch: StructType) -> list[tuple[StructField, St
         if common is None or not can_grow(have.dataType, common):
             found.append((have, field))
     return found
-
-
-def _with_deleted(table: StructType, batch: DataFrame) -> StructType:
-    """The column that says which rows are gone is no column of the table, and none that is new."""
-    from pyspark.sql.types import BooleanType, StructField, StructType
-
-    own = [StructField(DELETED, BooleanType())] if DELETED in batch.columns else []
-    return StructType([*table.fields, *own])
 
 
 def _missing(table: StructType, fit: Fit) -> tuple[StructField, ...]:

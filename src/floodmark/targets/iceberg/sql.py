@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from floodmark.model.names import DELETED, spark_name
+from floodmark.model.names import spark_name
 from floodmark.model.target import TargetSpec
 from floodmark.targets.lake_sql import table_properties
 from floodmark.targets.lake_types import sql_type
@@ -47,8 +47,8 @@ def change_table(name: str, fit: Fit) -> list[str]:
         f"ALTER TABLE {name} ALTER COLUMN {spark_name(column)} TYPE {kind.simpleString()}"
         for column, kind in fit.widened
     ]
-    if added := [field for field in fit.added if field.name != DELETED]:
-        statements.append(f"ALTER TABLE {name} ADD COLUMNS ({_columns(added)})")
+    if fit.added:
+        statements.append(f"ALTER TABLE {name} ADD COLUMNS ({_columns(fit.added)})")
     return statements
 
 
@@ -70,7 +70,7 @@ def set_property(name: str, key: str, value: str) -> str:
 
 
 def _columns(fields: Iterable[StructField]) -> str:
-    return ", ".join(f"{spark_name(f.name)} {sql_type(f.dataType)}" for f in fields if f.name != DELETED)
+    return ", ".join(f"{spark_name(f.name)} {sql_type(f.dataType)}" for f in fields)
 
 
 def _names(columns: Iterable[str]) -> str:

@@ -7,7 +7,6 @@ have moved since the load was decided on (`branch.py`), and what it holds is tol
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from floodmark.model.care import Care, CareDone
 from floodmark.model.outcome import Landed, Load, TargetState
 from floodmark.model.spec import PipelineSpec
 from floodmark.targets.deletes import check_deletes, table_schema
+from floodmark.targets.folder import check_folder
 from floodmark.targets.history import as_versions
 from floodmark.targets.iceberg.branch import Branch, branch_from
 from floodmark.targets.iceberg.care import Caring, condition, small_files
@@ -30,6 +30,7 @@ from floodmark.targets.iceberg.sql import OURS, drop_columns, set_property
 from floodmark.targets.iceberg.types import as_stored, refuse_columns
 from floodmark.targets.lake_history import LakeHistory
 from floodmark.targets.lake_sql import merge, range_predicate
+from floodmark.targets.modes import other_partitions
 from floodmark.targets.settings import set_for_now
 from floodmark.targets.small_batch import hold, is_small
 
@@ -122,7 +123,7 @@ class IcebergTarget:
         return log.main is None and log.properties.get(OURS) == self._spec.name
 
     def _created(self, spark: SparkSession, batch: DataFrame) -> IcebergLog:
-        for statement in created(self._catalog, self._table, batch.schema, self._spec):
+        for statement in created(self._catalog, self._table, table_schema(batch), self._spec):
             spark.sql(statement)
         log = self._log()
         if log is None:
@@ -270,27 +271,14 @@ class IcebergTarget:
 
     def _check_writable(self) -> None:
         """Known before anything is read, where the warehouse is on this machine."""
-        folder = self._catalog.folder
-        if folder is None:
-            return
-        there = next(path for path in (folder, *folder.parents) if path.exists())
-        if not there.is_dir() or not os.access(there, os.W_OK):
-            trouble = "can't be written to" if there.is_dir() else "is not a folder"
-            raise TargetError(
-                f"{there} {trouble}", table=self._spec.target.table, declared_at=self._spec.at("target.connection")
-            )
+        if self._catalog.folder is not None:
+            check_folder(self._catalog.folder, self._spec.target.table, self._spec.at("target.connection"))
 
     def _check_partitions(self, log: IcebergLog) -> None:
         """The table's own partitions are replaced, which may be the whole table."""
         declared = self._spec.target.partition_by
         if self._spec.target.mode == "replace_partitions" and log.has_files and set(log.partitions) != set(declared):
-            parts = f"partitioned by {', '.join(log.partitions)}" if log.partitions else "not partitioned"
-            raise TargetError(
-                f"the table is {parts}, and mode replace_partitions is declared by {', '.join(declared)}",
-                table=self._spec.target.table,
-                declared_at=self._spec.at("target.partition_by"),
-                hint=f"declare the table's own, or `floodmark run {self._spec.name} --full-refresh` makes it anew",
-            )
+            raise other_partitions(self._spec, log.partitions)
 
 
 def _properties(branch: Branch, load: Load) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from floodmark.model.names import DELETED, OP, spark_name
 from floodmark.model.outcome import Load
+from floodmark.targets.deletes import survivors
 from floodmark.targets.lake_sql import S, T, range_predicate, same_row, wins
 from floodmark.targets.parquet.frames import FILE, Files, only_columns
 from floodmark.targets.small_batch import hold, is_small
@@ -106,7 +107,7 @@ class _Upsert:
         sent = F.broadcast(found) if self._held.is_light else found
         same = [self._held.batch[spark_name(key)] == sent[f"k{i}"] for i, key in enumerate(keys)]
         fresh = self._held.batch.join(sent, same, "left_anti")
-        return only_columns(without_deleted(fresh), self._files.schema)
+        return only_columns(survivors(fresh), self._files.schema)
 
     def _rewritten(self, touched: Sequence[str]) -> tuple[DataFrame, dict[str, Observation]]:
         from pyspark.sql import Observation
@@ -143,14 +144,6 @@ def not_older(schema: StructType, load: Load) -> str:
 
 def _is_text(schema: StructType, columns: Sequence[str]) -> bool:
     return any(schema[name].dataType.typeName() in ("string", "varchar", "char") for name in columns)
-
-
-def without_deleted(batch: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    if DELETED not in batch.columns:
-        return batch
-    return batch.where(~F.coalesce(F.col(DELETED), F.lit(False))).drop(DELETED)
 
 
 def _observed(frame: DataFrame, name: str, which: Column | None) -> tuple[DataFrame, Observation]:

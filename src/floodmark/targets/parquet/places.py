@@ -11,6 +11,7 @@ from secrets import token_hex
 from typing import Any, Protocol
 
 from floodmark.errors import ConfigError, MissingExtra, TargetError
+from floodmark.targets.folder import check_folder
 
 
 class Place(Protocol):
@@ -110,10 +111,7 @@ class LocalPlace:
         shutil.rmtree(self._folder / folder, ignore_errors=True)
 
     def check_writable(self) -> None:
-        there = next(path for path in (self._folder, *self._folder.parents) if path.exists())
-        if not there.is_dir() or not os.access(there, os.W_OK):
-            trouble = "can't be written to" if there.is_dir() else "is not a folder"
-            raise TargetError(f"{there} {trouble}")
+        check_folder(self._folder)
 
     def strangers(self) -> list[str]:
         return [name for name in self.names("") if name not in OURS]

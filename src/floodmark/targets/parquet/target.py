@@ -15,12 +15,11 @@ from pydantic import Field
 
 from floodmark.errors import ConfigError, TargetError
 from floodmark.model.duration import Duration
-from floodmark.model.names import DELETED
 from floodmark.model.outcome import Landed, Load, Rows, TargetState
 from floodmark.model.spec import ConnectionOptions, PipelineSpec
-from floodmark.targets.deletes import check_deletes
-from floodmark.targets.modes import refuse_layout, refuse_mode
-from floodmark.targets.parquet.changes import Change, appended, replaced_range, upserted, without_deleted
+from floodmark.targets.deletes import check_deletes, survivors
+from floodmark.targets.modes import other_partitions, refuse_layout, refuse_mode
+from floodmark.targets.parquet.changes import Change, appended, replaced_range, upserted
 from floodmark.targets.parquet.frames import Files, label_in, labels_of, only_columns, refuse_columns, write
 from floodmark.targets.parquet.manifests import Manifest, Manifests, Snapshot
 from floodmark.targets.parquet.reader import place_of
@@ -154,12 +153,12 @@ class ParquetTarget:
     def _wanted(self, spark: SparkSession, batch: DataFrame, load: Load, now: Snapshot | None) -> _Wanted:
         address, names = self._place.address, () if now is None else now.files
         if now is None or load.intent.full:
-            rows = without_deleted(batch)
+            rows = survivors(batch)
             files = Files(spark, address, names, rows.schema)
             return _Wanted(rows, files, self._spec.target.partition_by)
         self._check_partitions(now)
         stored = _schema(now.newest)
-        fitted = fit(stored.add(DELETED, "boolean") if DELETED in batch.columns else stored, batch, self._spec)
+        fitted = fit(stored, batch, self._spec)
         parts = {name.casefold() for name in now.newest.partition_by}
         # A partition's label is made of its value as it is written, which another type would change.
         whole = bool(fitted.renamed) or any(name.casefold() in parts for name, _ in fitted.widened)
@@ -174,7 +173,7 @@ class ParquetTarget:
             return Change(batch, files.names)
         if (load.mode == "upsert" or load.only_new) and files.names:
             return upserted(batch, files, load, lambda rows: self._candidates(rows, wanted))
-        rows = only_columns(without_deleted(batch), files.schema)
+        rows = only_columns(survivors(batch), files.schema)
         if load.mode == "replace_partitions":
             self._check_names(files)
             return Change(rows)
@@ -246,15 +245,8 @@ class ParquetTarget:
 
     def _check_partitions(self, now: Snapshot) -> None:
         declared, parts = self._spec.target.partition_by, now.newest.partition_by
-        if self._spec.target.mode != "replace_partitions" or not now.files or parts == declared:
-            return
-        layout = f"partitioned by {', '.join(parts)}" if parts else "not partitioned"
-        raise TargetError(
-            f"the table is {layout}, and mode replace_partitions is declared by {', '.join(declared)}",
-            table=self._spec.target.table,
-            declared_at=self._spec.at("target.partition_by"),
-            hint=f"declare the table's own, or `floodmark run {self._spec.name} --full-refresh` makes it anew",
-        )
+        if self._spec.target.mode == "replace_partitions" and now.files and parts != declared:
+            raise other_partitions(self._spec, parts)
 
     def _check_names(self, files: Files) -> None:
         if files.is_whole:
@@ -285,6 +277,6 @@ def _widened(stored: StructType, fitted: Fit) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
     names, kinds = dict(fitted.renamed), dict(fitted.widened)
-    kept = [(names.get(f.name, f.name), f.dataType) for f in stored.fields if f.name != DELETED]
+    kept = [(names.get(f.name, f.name), f.dataType) for f in stored.fields]
     fields = [StructField(name, kinds.get(name, kind)) for name, kind in kept]
     return StructType([*fields, *(StructField(f.name, f.dataType) for f in fitted.added)])
