@@ -100,6 +100,17 @@ class TestWhenDue:
         assert load_one(sqlite_lab, project, 4000).notices == ()  # an hour has not passed
         sqlite_lab.assert_equal()
 
+    def test_a_first_load_compacts_what_it_left(self, sqlite_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("floodmark.care.caretaker.MANY", 3)
+        for number in range(1, 6):
+            sqlite_lab.fill(1, f"{FIRST + timedelta(seconds=number):%Y-%m-%d %H:%M:%S}", start=number)
+        project = sqlite_lab.project(mode="upsert", batch_rows=1, target=target("compact: 1h", mode="upsert"))
+        result = ok(project.run("orders"))
+        assert result.slices == 5
+        assert re.fullmatch(r"compacted: \d+ files became 1", result.notices[-1])
+        sqlite_lab.assert_equal()
+        assert load_one(sqlite_lab, project, 100).notices == ()
+
     def test_off_is_off(self, sqlite_lab: Lab) -> None:
         project = cared(sqlite_lab, "compact: off, vacuum: off", mode="upsert")
         load_one(sqlite_lab, project, 1)

@@ -16,6 +16,9 @@ def due(wanted: MaintenanceSpec, seen: TargetState, now: datetime) -> tuple[Step
     """After a run that has loaded something, in the order in which it is done. Whether a compaction is worth it is for
     the files to say."""
     condition = seen.condition
+    if not seen.exists:
+        # A first load that leaves many small files makes them good itself: a small run would pay for all of them.
+        return ("compact",) if wanted.compact is not None else ()
     if condition is None:
         return ()
     steps: list[Step] = []

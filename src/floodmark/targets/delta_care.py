@@ -22,17 +22,15 @@ from floodmark.model.spec import PipelineSpec
 from floodmark.targets.delta_log import KEPT, NOTES, DeltaLog
 from floodmark.targets.delta_sql import OURS, set_properties, table_at
 from floodmark.targets.settings import set_for_now
+from floodmark.targets.small_files import LARGE, SMALL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SMALL = 32 * 2**20
-"""Bytes below which a file is worth making part of a larger one. Delta's own bound, 1 GB, would write a table of some
-hundred megabytes anew each time."""
-
 COMPACTED = {
+    # Delta's own bounds, 1 GB, would write a table of some hundred megabytes anew each time.
     "spark.databricks.delta.optimize.minFileSize": str(SMALL),
-    "spark.databricks.delta.optimize.maxFileSize": str(256 * 2**20),
+    "spark.databricks.delta.optimize.maxFileSize": str(LARGE),
 }
 LISTED = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "32"}
 """Tasks that list the table's folders; the default of 10,000 takes most of a minute on one machine."""

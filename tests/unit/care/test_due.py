@@ -54,6 +54,11 @@ def test_nothing_is_due_where_all_was_done_just_now() -> None:
     assert due(MaintenanceSpec(), table(), NOW) == ()
 
 
+def test_a_first_load_makes_good_what_it_left() -> None:
+    assert due(MaintenanceSpec(), TargetState(exists=False), NOW) == ("compact",)
+    assert due(MaintenanceSpec.model_validate({"compact": "off"}), TargetState(exists=False), NOW) == ()
+
+
 def test_nothing_is_due_on_a_target_that_wants_no_care() -> None:
     assert due(MaintenanceSpec(), TargetState(exists=True), NOW) == ()
 

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from math import ceil
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from floodmark.model.care import Care, CareDone, Condition
 from floodmark.model.names import spark_name
-from floodmark.targets.iceberg.snapshots import HEAD, IcebergLog
+from floodmark.targets.iceberg.snapshots import HEAD, IcebergLog, Snapshot
 from floodmark.targets.iceberg.sql import OURS, set_property
 from floodmark.targets.lake_sql import text_literal
+from floodmark.targets.small_files import LARGE, SMALL
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
 NOTES = {"compact": "floodmark.compacted-at", "vacuum": "floodmark.vacuumed-at"}
-SMALL = 32 * 2**20
-"""Bytes below which a file is worth making part of a larger one."""
-LARGE = 256 * 2**20
 WEEK = timedelta(days=7)
 ORPHANED = timedelta(days=3)
 """Files that no snapshot knows may be those of a load that is at work; Iceberg's own bound."""
@@ -50,12 +48,17 @@ def condition(log: IcebergLog) -> Condition:
 
 
 def small_files(log: IcebergLog) -> int:
-    """About: a snapshot tells how many files there are and how large they are in all."""
+    """About: by what each commit since the last compaction says of the files that it added."""
     if log.main is None or log.main not in log.snapshots:
         return 0
     tip = log.snapshots[log.main]
-    needed = ceil(tip.count("total-files-size") / LARGE)
-    return max(0, tip.count("total-data-files") - needed) + tip.count("total-delete-files")
+    later = takewhile(lambda snapshot: snapshot.summary.get("operation") != "replace", log.ancestors(log.main))
+    small = sum(snapshot.count("added-data-files") for snapshot in later if _is_small(snapshot))
+    return max(0, min(small, tip.count("total-data-files")) - 1) + tip.count("total-delete-files")
+
+
+def _is_small(snapshot: Snapshot) -> bool:
+    return snapshot.count("added-files-size") < SMALL * snapshot.count("added-data-files")
 
 
 @dataclass(frozen=True)
