@@ -189,9 +189,8 @@ def stop_session(spark: SparkSession, *, cleanly: bool = True) -> None:
     try:
         with suppress(Py4JError, OSError), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            if isinstance(launch.entrance, KeptJvm):
-                launch.context._accumulatorServer.shutdown()
-            else:
+            _dismiss(launch.context)
+            if not isinstance(launch.entrance, KeptJvm):
                 spark.stop()
         launch.entrance.leave(launch.gateway, cleanly=cleanly)
         _forget()
@@ -200,6 +199,12 @@ def stop_session(spark: SparkSession, *, cleanly: bool = True) -> None:
     if threading.current_thread() is threading.main_thread():
         # Spark put its own handler there, which would ask a context that is gone to cancel its jobs.
         signal.signal(signal.SIGINT, launch.interrupt)
+
+
+def _dismiss(context: Any) -> None:
+    """The server for accumulators, which nobody here uses, looks up twice a second; PySpark would wait for that."""
+    server, context._accumulatorServer = context._accumulatorServer, None
+    threading.Thread(target=server.shutdown, daemon=True).start()
 
 
 def _hush() -> None:
