@@ -1,12 +1,13 @@
 """The long forms: many rounds of random changes, writers and crashes, compared row by row after each.
 
     python benchmarks/soak.py [--rounds 40] [--races 60] [--kills 100] [--seed N] [--fresh]
-    python benchmarks/soak.py --growth | --memory [--fresh]
+    python benchmarks/soak.py --storms | --growth | --memory [--fresh]
 
-Resumable: what is done is kept in .soak/progress.json, and docs/soak.md is written from it after each round. A round
+Resumable: what is done is kept in .soak/progress.json, and its part of docs/soak.md written after each round. A round
 changes the source, kills a run or a backfill of the command line at a random step (or in the middle of its load), runs
 once more, fills a random range again now and then, and compares every row and every window. Races and storms are in
-soak_races.py. `--growth` and `--memory` measure instead, as growth.py and memory.py do, at full size.
+soak_races.py; `--storms` goes to those at once. `--growth` and `--memory` measure instead, as growth.py and memory.py
+do, at full size.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import growth, memory  # noqa: E402
-from benchmarks.soak_page import page, with_measures  # noqa: E402
+from benchmarks.soak_page import PARTS, with_part  # noqa: E402
 from benchmarks.soak_races import Ground, is_clean, race_round, storm_round  # noqa: E402
 from tests.faults.test_kill import assert_each_window_once  # noqa: E402
 from tests.lab import Kind, Lab, ok  # noqa: E402
@@ -48,7 +48,6 @@ WORLDS: tuple[tuple[Kind, str], ...] = (
     ("mariadb", "append"),
     ("mariadb", "upsert"),
 )
-PARTS = ("rounds", "races", "storms", "growth", "memory")
 PROGRESS = ROOT / ".soak" / "progress.json"
 PAGE = ROOT / "docs" / "soak.md"
 
@@ -124,27 +123,22 @@ class Soak:
         kept = json.loads(PROGRESS.read_text()) if PROGRESS.exists() else {}
         said = ["git", "rev-parse", "--short", "HEAD"]
         commit = subprocess.run(said, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-        return cls({part: [] for part in PARTS} | {"seconds": 0.0} | kept, commit)
+        return cls({part: [] for part in PARTS} | kept, commit)
 
     def go_on(self, part: str, enough: Callable[[list[dict[str, Any]]], bool], one: Callable[[int], Any]) -> None:
         done = self.progress[part]
         while not enough(done):
-            began = time.monotonic()
             told = one(len(done))
-            self.progress["seconds"] += time.monotonic() - began
-            done.append(told)
-            self._write(part, told, page(self.progress, self.commit))
+            self.keep(part, told)
             if part != "rounds" and not is_clean(told):
                 raise SystemExit(f"a difference: {told}")
 
-    def measured(self, part: str, told: dict[str, Any]) -> None:
-        self.progress[part].append({**told, "commit": self.commit})
-        self._write(part, told, with_measures(PAGE.read_text(), self.progress))
-
-    def _write(self, part: str, told: dict[str, Any], text: str) -> None:
-        print(f"{part} {len(self.progress[part])}: {told}", flush=True)
+    def keep(self, part: str, told: dict[str, Any]) -> None:
+        done = self.progress[part]
+        done.append({**told, "commit": self.commit})
+        print(f"{part} {len(done)}: {told}", flush=True)
         PROGRESS.write_text(json.dumps(self.progress))
-        PAGE.write_text(text)
+        PAGE.write_text(with_part(PAGE.read_text(), part, done))
 
 
 def main() -> None:
@@ -155,6 +149,7 @@ def main() -> None:
     parser.add_argument("--races", type=int, default=60, help="for each source")
     parser.add_argument("--race-seconds", type=float, default=10, help="how long the writers of a race write")
     parser.add_argument("--kills", type=int, default=100, help="that storms have to survive, in all")
+    parser.add_argument("--storms", action="store_true", help="no rounds and no races")
     parser.add_argument("--growth", action="store_true", help="measure changes beside growing tables, and no more")
     parser.add_argument("--memory", action="store_true", help="measure the memory of first loads, and no more")
     parser.add_argument("--sizes", type=int, nargs="+", help="rows of the tables to measure with")
@@ -164,11 +159,14 @@ def main() -> None:
         return
     if options.fresh:
         shutil.rmtree(PROGRESS.parent, ignore_errors=True)
+    if options.storms:
+        options.rounds = options.races = 0
     with ExitStack() as stack:
         postgres, store = stack.enter_context(PostgresServer()), stack.enter_context(PostgresServer())
         mariadb = stack.enter_context(MariadbServer())
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        spark = open_session(SparkSpec(), needs=["delta", "postgres", "mysql"], log_file=scratch / "spark.log")
+        needs = ["delta", "iceberg", "postgres", "mysql"]
+        spark = open_session(SparkSpec(), needs=needs, log_file=scratch / "spark.log")
         stack.callback(stop_session, spark)
         ground = Ground({"postgres": postgres, "mariadb": mariadb}, store, scratch, spark)
         soak_all(Soak.resumed(), ground, options)
@@ -185,11 +183,11 @@ def measure_all(options: argparse.Namespace) -> None:
         scratch.mkdir(exist_ok=True)
         asked = growth.Asked(sorted(options.sizes or growth.SIZES), growth.CHANGES, growth.ROUNDS)
         for kind in growth.TARGETS:
-            growth.measure(kind, asked, scratch, soak.progress["growth"], partial(soak.measured, "growth"))
+            growth.measure(kind, asked, scratch, soak.progress["growth"], partial(soak.keep, "growth"))
         shutil.rmtree(scratch)
     if options.memory:
         sizes = sorted(options.sizes or memory.SIZES)
-        memory.measure(memory.TARGETS, sizes, soak.progress["memory"], partial(soak.measured, "memory"))
+        memory.measure(memory.TARGETS, sizes, soak.progress["memory"], partial(soak.keep, "memory"))
 
 
 def soak_all(soak: Soak, ground: Ground, options: argparse.Namespace) -> None:

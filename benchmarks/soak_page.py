@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from benchmarks import growth, memory
 
 Told = dict[str, Any]
-GROWTH, MEMORY = "## Cost as the table grows", "## Memory of a first load"
+TOP = """# Soak
+
+Written by `make soak`, part by part: each says at which commit it was run."""
 
 
-def page(progress: dict[str, Any], commit: str) -> str:
-    """The parts that have a round to tell of."""
-    lines = ["# Soak", ""]
-    lines.append(f"Written by `make soak` at commit {commit} after {progress['seconds'] / 60:.0f} minutes of rounds.")
-    if progress["rounds"]:
-        lines += ["", "## Crashes", "", *_crashes(progress["rounds"])]
-    if progress["races"]:
-        lines += ["", "## Races", "", *_races(progress["races"])]
-    if progress["storms"]:
-        lines += ["", "## Storms", "", *_storms(progress["storms"])]
-    lines += _measures(progress)
-    return "\n".join(lines) + "\n"
-
-
-def with_measures(text: str, progress: dict[str, Any]) -> str:
-    """The page as it is, with what was measured anew: that says nothing of rounds that others have done."""
-    before = min((text.find(f"\n{head}\n") for head in (GROWTH, MEMORY) if f"\n{head}\n" in text), default=len(text))
-    return "\n".join([text[:before].rstrip("\n"), *_measures(progress)]) + "\n"
-
-
-def _measures(progress: dict[str, Any]) -> list[str]:
-    lines: list[str] = []
-    if progress["growth"]:
-        lines += ["", GROWTH, "", *_growth(progress["growth"]), *_commits(progress["growth"])]
-    if progress["memory"]:
-        lines += ["", MEMORY, "", *_memory(progress["memory"]), *_commits(progress["memory"])]
-    return lines
-
-
-def _commits(done: list[Told]) -> list[str]:
-    return [f"Measured at commit {', '.join(dict.fromkeys(told['commit'] for told in done))}."]
+def with_part(text: str, part: str, done: list[Told]) -> str:
+    """The page with one part told anew; of the others it says what it said."""
+    _, *sections = text.split("\n## ")
+    told = {head: body.strip("\n") for head, _, body in (section.partition("\n") for section in sections)}
+    lines = [*PARTS[part].tell(done), "", f"At commit {', '.join(dict.fromkeys(one['commit'] for one in done))}."]
+    told[PARTS[part].head] = "\n".join(lines)
+    heads = [known.head for known in PARTS.values() if known.head in told]
+    return "\n\n".join([TOP, *(f"## {head}\n\n{told[head]}" for head in heads)]) + "\n"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
@@ -86,8 +66,7 @@ def _races(done: list[Told]) -> list[str]:
 
 def _storms(done: list[Told]) -> list[str]:
     rows = []
-    earlier = [{"target": "delta", **told} for told in done]  # rounds from before there was another
-    for world, mine in _by(earlier, "source", "target", "by", "mode"):
+    for world, mine in _by(done, "source", "target", "by", "mode"):
         struck = (_sum(mine, "kills"), _sum(mine, "cuts"), _sum(mine, "restarts"))
         rows.append((*world, len(mine), *struck, f"{_sum(mine, 'rows'):,}", _sum(mine, "lost") + _wrong(mine)))
     heads = [
@@ -144,3 +123,18 @@ def _wrong(done: list[Told]) -> int:
 def _lag(done: list[Told]) -> tuple[str, str]:
     lags = [lag for r in done for lag in r["lags"]]
     return (f"{median(lags):.1f} s", f"{max(lags):.1f} s") if lags else ("", "")
+
+
+@dataclass(frozen=True)
+class Part:
+    head: str
+    tell: Callable[[list[Told]], list[str]]
+
+
+PARTS = {
+    "rounds": Part("Crashes", _crashes),
+    "races": Part("Races", _races),
+    "storms": Part("Storms", _storms),
+    "growth": Part("Cost as the table grows", _growth),
+    "memory": Part("Memory of a first load", _memory),
+}

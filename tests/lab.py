@@ -192,3 +192,17 @@ def ok(result: Any) -> Any:
     if result.failure is not None:
         raise AssertionError(f"the run failed: {result.errors}") from result.failure
     return result
+
+
+def load_after_load(lab: Lab, mode: str, *, batch_rows: int = 10) -> None:
+    """A first load in slices, rows that came later, nothing new, and a state that was lost: rows v1 to v35."""
+    lab.insert(*((i, f"v{i}", f"2026-01-01 10:{i:02}:00") for i in range(1, 31)))
+    project = lab.project(mode=mode, batch_rows=batch_rows)
+    assert ok(project.run_until_complete("orders")).rows.inserted == 30
+    lab.fill(5, at="2026-01-02 10:00:00", start=31)
+    assert ok(project.run("orders")).rows.inserted == 5
+    assert ok(project.run("orders")).nothing_new
+    project.store.delete("orders")
+    again = ok(project.run("orders"))
+    assert "the state was rebuilt from the target" in again.notices
+    assert again.rows.loaded == 0

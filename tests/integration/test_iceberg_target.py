@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.iceberg import CONNECTION, IcebergLab, Lake, table_at
-from tests.lab import ok
+from tests.lab import load_after_load, ok
 
 from floodmark.errors import ConfigError, TargetError
 from floodmark.model.names import DELETED
@@ -35,14 +35,7 @@ def lab(tmp_path: Path, spark: SparkSession) -> IcebergLab:
 
 @pytest.mark.parametrize("mode", ["append", "upsert"])
 def test_load_after_load_and_the_state_rebuilt_from_the_table(lab: IcebergLab, mode: str) -> None:
-    lab.insert(*((i, f"v{i}", f"2026-01-01 10:{i:02}:00") for i in range(1, 31)))
-    project = lab.project(mode=mode, batch_rows=10)
-    assert ok(project.run_until_complete("orders")).rows.inserted == 30
-    lab.fill(5, at="2026-01-02 10:00:00", start=31)
-    assert ok(project.run("orders")).rows.inserted == 5
-    assert ok(project.run("orders")).nothing_new
-    project.store.delete("orders")
-    assert "the state was rebuilt from the target" in ok(project.run("orders")).notices
+    load_after_load(lab, mode)
     lab.assert_equal()
     assert lab.branches() == ["main"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow.dataset
 import pytest
-from tests.lab import Lab, ok
+from tests.lab import Lab, load_after_load
 
 import floodmark
 from floodmark.errors import ConfigError, TargetError
@@ -84,14 +84,7 @@ def test_load_after_load_and_the_state_rebuilt_from_the_manifests(
     lab: Lab, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(manifests, "CHECKPOINT", 3)
-    lab.insert(*((i, f"v{i}", f"2026-01-01 10:{i:02}:00") for i in range(1, 31)))
-    project = lab.project(mode=mode, batch_rows=6)
-    assert ok(project.run_until_complete("orders")).rows.inserted == 30
-    lab.fill(5, at="2026-01-02 10:00:00", start=31)
-    assert ok(project.run("orders")).rows.inserted == 5
-    assert ok(project.run("orders")).nothing_new
-    project.store.delete("orders")
-    assert "the state was rebuilt from the target" in ok(project.run("orders")).notices
+    load_after_load(lab, mode, batch_rows=6)
     found = floodmark.parquet_table(lab.root / "files" / "orders")
     read = pyarrow.dataset.dataset(found.files).to_table(columns=["id", "val"]).to_pylist()
     assert sorted((row["id"], row["val"]) for row in read) == [(i, f"v{i}") for i in range(1, 36)]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.lab import ok
+from tests.lab import load_after_load, ok
 from tests.warehouse import WarehouseLab
 
 from floodmark.errors import TargetError
@@ -32,17 +32,7 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> 
 
 @pytest.mark.parametrize("mode", ["append", "upsert"])
 def test_load_after_load_and_the_state_rebuilt_from_the_table(lab: WarehouseLab, mode: str) -> None:
-    lab.series(30, "2026-01-01 10:00:00", "1 second")
-    project = lab.project(mode=mode, batch_rows=10)
-    assert ok(project.run_until_complete("orders")).rows.inserted == 30
-    lab.fill(5, at="2026-01-02 10:00:00", start=31)
-    assert ok(project.run("orders")).rows.inserted == 5
-    assert ok(project.run("orders")).nothing_new
-    lab.assert_equal()
-    project.store.delete("orders")
-    again = ok(project.run("orders"))
-    assert "the state was rebuilt from the target" in again.notices
-    assert again.rows.loaded == 0
+    load_after_load(lab, mode)
     lab.assert_equal()
     assert lab.leftovers() == []
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.lab import Lab, ok
+from tests.lab import Lab, load_after_load, ok
 
 from floodmark.connections.sqlite import SqliteConnection
 from floodmark.errors import TargetError
@@ -46,14 +46,7 @@ def test_load_after_load_and_the_state_rebuilt_from_the_file(
     lab: Lab, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "AT_ONCE", 4)
-    lab.insert(*((i, f"v{i}", f"2026-01-01 10:{i:02}:00") for i in range(1, 31)))
-    project = lab.project(mode=mode, batch_rows=10)
-    assert ok(project.run_until_complete("orders")).rows.inserted == 30
-    lab.fill(5, at="2026-01-02 10:00:00", start=31)
-    assert ok(project.run("orders")).rows.inserted == 5
-    assert ok(project.run("orders")).nothing_new
-    project.store.delete("orders")
-    assert "the state was rebuilt from the target" in ok(project.run("orders")).notices
+    load_after_load(lab, mode)
     assert copies(lab) == [(i, f"v{i}") for i in range(1, 36)]
     assert os.listdir(lab.root / "out") == ["warehouse.db"]
 

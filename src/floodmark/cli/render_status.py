@@ -23,7 +23,7 @@ STATUS = (
     Column("lag", right=True),
     Column("last run"),
     Column("rows", right=True),
-    Column("rows in all", right=True),
+    Column("loaded in all", right=True),
     Column("gaps", right=True),
     Column("guarantee"),
 )

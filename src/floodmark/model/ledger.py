@@ -139,17 +139,7 @@ def settle(
     if intent.lane != MAIN:
         return _settle_aside(state, intent, head, rows, at)
     base = state.but(windows=(), start=intent.after, reached=None) if intent.full else state
-    window = Window(
-        after=intent.after,
-        until=intent.mark,
-        state="committed",
-        batch=intent.batch,
-        ordinal=intent.ordinal,
-        lane=intent.lane,
-        rows=rows,
-        at=at,
-        server=intent.server,
-    )
+    window = _committed(intent, intent.mark, rows, at)
     proves_nothing = intent.mark == intent.after and intent.until != intent.mark
     added: tuple[Window, ...] = () if proves_nothing else (window,)
     if intent.mark != intent.until:
@@ -179,9 +169,15 @@ def _is_whole(window: Window) -> bool:
 
 def _settle_aside(state: PipelineState, intent: Intent, head: HeadRef, rows: int | None, at: datetime) -> PipelineState:
     """A backfill: the target has a new head, and the mark, the rows ahead of it and the pending look stay."""
-    window = Window(
+    window = _committed(intent, intent.until, rows, at)
+    total = state.rows_total + (rows or 0)
+    return state.but(windows=fold((*state.windows, window)), intent=None, head=head, rows_total=total)
+
+
+def _committed(intent: Intent, until: Position | None, rows: int | None, at: datetime) -> Window:
+    return Window(
         after=intent.after,
-        until=intent.until,
+        until=until,
         state="committed",
         batch=intent.batch,
         ordinal=intent.ordinal,
@@ -190,8 +186,6 @@ def _settle_aside(state: PipelineState, intent: Intent, head: HeadRef, rows: int
         at=at,
         server=intent.server,
     )
-    total = state.rows_total + (rows or 0)
-    return state.but(windows=fold((*state.windows, window)), intent=None, head=head, rows_total=total)
 
 
 def advance(state: PipelineState, to: Position, ahead: Ahead | None, at: datetime) -> PipelineState:

@@ -167,12 +167,12 @@ def test_status_table(fakes: Fakes) -> None:
     )
     table = status_table({"orders": a_status(fakes), "audit": late, "new": never}, now=fakes.STARTED)
     assert list(lay_out(table, None)) == [
-        "pipeline  health     mark                    lag  last run        rows  rows in all  gaps  guarantee",
-        "orders    ok         2026-11-15 10:00:41  3m 12s  10:03 ✓ 2.6 s  9,986    5,006,000     0  fenced",
-        "audit     failed     2026-11-15 10:00:41  1d 10h  10:03 ✗ 2.6 s      –    5,006,000     1  delayed 5m",
+        "pipeline  health     mark                    lag  last run        rows  loaded in all  gaps  guarantee",
+        "orders    ok         2026-11-15 10:00:41  3m 12s  10:03 ✓ 2.6 s  9,986      5,006,000     0  fenced",
+        "audit     failed     2026-11-15 10:00:41  1d 10h  10:03 ✗ 2.6 s      –      5,006,000     1  delayed 5m",
         "  ! no route",
         "  ! a load was begun and its outcome is not recorded: the next run finds out",
-        "new       never ran  –                         –  –                  –            –     –  –",
+        "new       never ran  –                         –  –                  –              –     –  –",
     ]
 
 
