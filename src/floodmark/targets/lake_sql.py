@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from floodmark.model.names import DELETED, OP, PROVENANCE, spark_name
 from floodmark.model.outcome import Load
 from floodmark.model.position import Position, Scalar
-from floodmark.targets.ranges import check_range, wall_time
+from floodmark.targets.ranges import check_range, compared, wall_time
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -99,16 +99,10 @@ def range_predicate(schema: StructType, load: Load) -> str:
 
 
 def _compare(schema: StructType, load: Load, position: Position, operator: str) -> str:
-    """Lexicographic, spelt out: replaceWhere takes plain column conditions."""
+    """replaceWhere takes plain column conditions."""
     columns = load.cursor[: len(position.values)]
-    names = _ordered(load)[: len(columns)]
     values = [_literal(v, schema[n].dataType, load) for v, n in zip(position.values, columns, strict=True)]
-    alternatives = []
-    for place, name in enumerate(names):
-        equal = [f"{names[i]} = {values[i]}" for i in range(place)]
-        sign = operator if place == len(names) - 1 else operator[0]
-        alternatives.append(" AND ".join([*equal, f"{name} {sign} {values[place]}"]))
-    return "(" + " OR ".join(f"({a})" for a in alternatives) + ")"
+    return compared(_ordered(load)[: len(columns)], operator, values)
 
 
 def _literal(value: Scalar, kind: DataType, load: Load) -> str:

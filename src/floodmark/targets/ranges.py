@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -23,3 +24,13 @@ def check_range(load: Load, *, has_order: bool) -> None:
 def wall_time(moment: datetime, load: Load) -> datetime:
     """What a column without a zone holds."""
     return moment.astimezone(ZoneInfo(load.timezone) if load.timezone else UTC).replace(tzinfo=None)
+
+
+def compared(ours: Sequence[str], sign: str, theirs: Sequence[str]) -> str:
+    """Spelt out, since not everybody compares rows: the first column that differs decides."""
+    ways = []
+    for place in range(len(ours)):
+        parts = [f"{ours[i]} = {theirs[i]}" for i in range(place)]
+        own = sign if place == len(ours) - 1 else sign[0]
+        ways.append(" AND ".join([*parts, f"{ours[place]} {own} {theirs[place]}"]))
+    return f"({' OR '.join(f'({way})' for way in ways)})"

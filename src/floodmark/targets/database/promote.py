@@ -13,7 +13,7 @@ from floodmark.model.names import DELETED, OP, PROVENANCE
 from floodmark.model.outcome import Load, Rows
 from floodmark.model.position import Position, Scalar
 from floodmark.targets.database.session import VALUE, Dialect, Session, Staged
-from floodmark.targets.ranges import check_range, wall_time
+from floodmark.targets.ranges import check_range, compared, wall_time
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -154,15 +154,9 @@ class Promotion:
         return " AND ".join(parts) or "1 = 1", values
 
     def _compared(self, ours: Sequence[str], sign: str, theirs: Sequence[str]) -> str:
-        """The first column that differs decides."""
         if self.dialect.compares_rows:
             return f"({', '.join(ours)}) {sign} ({', '.join(theirs)})"
-        ways = []
-        for place in range(len(ours)):
-            parts = [f"{ours[i]} = {theirs[i]}" for i in range(place)]
-            own = sign if place == len(ours) - 1 else sign[0]
-            ways.append(" AND ".join([*parts, f"{ours[place]} {own} {theirs[place]}"]))
-        return f"({' OR '.join(f'({way})' for way in ways)})"
+        return compared(ours, sign, theirs)
 
     def _bound(self, position: Position, columns: Sequence[str]) -> list[object]:
         return [self._value(v, c) for v, c in zip(position.values, columns, strict=False)]
