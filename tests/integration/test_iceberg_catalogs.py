@@ -84,8 +84,9 @@ def test_a_rest_catalog_as_spark_and_pyiceberg_are_told_of_it(tmp_path: Path) ->
     told = {"type": "rest", "uri": "http://127.0.0.1:1/catalog", "warehouse": "warehouse", "token": "s3cr3t"}
     assert told.items() <= catalog.settings.items()
     assert catalog.folder is None
-    with pytest.raises(TargetError, match="the catalog can't be asked"):
+    with pytest.raises(TargetError, match=r"the catalog can't be asked: Connection refused$") as caught:
         catalog.metadata(("default",), "orders")
+    assert caught.value.transient
 
 
 @pytest.mark.parametrize(

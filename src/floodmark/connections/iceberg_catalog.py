@@ -148,10 +148,12 @@ class Catalog:
         except Exception as error:
             if re.search(r"no such table|UndefinedTable", str(error)):
                 return None  # a database that no catalog is in yet
-            why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            # What the system said, which libraries for HTTP wrap in three layers of their own.
+            said = re.search(r"\[Errno -?\d+\] ([\w ]+)", str(error))
+            why = said[1] if said else str(error).strip().partition("\n")[0] or type(error).__name__
             raise TargetError(
                 f"the catalog can't be asked: {why}",
-                transient=isinstance(error, ConnectionError),
+                transient=said is not None or isinstance(error, ConnectionError),
                 hint="`catalog.uri` says where it is",
             ) from error
         found: Metadata = json.loads(table.metadata.model_dump_json())
