@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -44,10 +44,12 @@ class Committer:
         lease: Lease | None,
         rows: int | None = None,
         *,
+        beyond: bool = False,
         may_be_empty: bool = False,
     ) -> Landed | None:
         """None: there was nothing to load."""
-        load = self._load(batch, state, intent, cursor, 0 if lease is None else lease.epoch, rows)
+        epoch = 0 if lease is None else lease.epoch
+        load = replace(self._load(batch, state, intent, cursor, epoch, rows), beyond=beyond)
         try:
             if may_be_empty and batch.isEmpty():
                 return None

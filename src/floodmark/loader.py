@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from floodmark.committer import Committer
@@ -20,7 +22,7 @@ from floodmark.model.spec import PipelineSpec
 from floodmark.model.table import Cursor, TableInfo
 from floodmark.model.window import MAIN
 from floodmark.observe.tally import Tally
-from floodmark.ports import ReadRequest, Source
+from floodmark.ports import PreparesLoads, ReadRequest, Source
 from floodmark.retries import retrying
 from floodmark.shape.batch import shape
 from floodmark.shape.provenance import with_provenance
@@ -95,7 +97,7 @@ class Loader:
             server=self.server,
         )
         self.ordinal += 1
-        return self._commit(state, intent, piece.rows)
+        return self._commit(state, intent, piece.rows, piece.known)
 
     def load_nulls(self, state: PipelineState) -> PipelineState:
         """The rows that lie in no window, in a lane of their own: the mark stays."""
@@ -113,13 +115,16 @@ class Loader:
         self.ordinal += 1
         return self._commit(state, intent, None)
 
-    def _commit(self, state: PipelineState, intent: Intent, rows: int | None) -> PipelineState:
+    def _commit(
+        self, state: PipelineState, intent: Intent, rows: int | None, known: Position | None = None
+    ) -> PipelineState:
         self.around.stop.check()
         state = self.committer.announce(state.but(identity=self.spec.identity), intent, self.keeper.current)
         spark = self.spark(self.work(state, rows))
+        self._prepare(spark)
         try:
             with self.tally.stage("load", f"{self.spec.target.mode} into {self.spec.target.table}"):
-                attempt = partial(self._attempt, spark, state, intent, rows)
+                attempt = partial(self._attempt, spark, state, intent, rows, known)
                 landed = retrying(self.spec.retries, attempt, self.tally.notice)
                 self.tally.landed(intent.after, landed)
         except Exception as error:
@@ -130,9 +135,11 @@ class Loader:
             raise
         return self.committer.record(state, intent, landed, self.keeper.current)
 
-    def _attempt(self, spark: SparkSession, state: PipelineState, intent: Intent, rows: int | None) -> Landed | None:
+    def _attempt(
+        self, spark: SparkSession, state: PipelineState, intent: Intent, rows: int | None, known: Position | None
+    ) -> Landed | None:
         """The same batch id and ordinal each time, from a snapshot of its own. None: there was nothing to load."""
-        request = ReadRequest(self.cursor, intent.after, intent.until, rows, intent.nulls)
+        request = ReadRequest(self.cursor, known or intent.after, intent.until, rows, intent.nulls)
         with self.around.stop.cutting_short(spark.interruptAll), self.source.snapshot() as snapshot:
             batch = self.source.read(spark, request, snapshot)
             batch = shape(batch, self.spec, self.table, self.cursor, self.around.root)
@@ -140,8 +147,28 @@ class Loader:
             self.keeper.check()
             order, lease = landing_cursor(self.spec, self.cursor), self.keeper.current
             return self.committer.load(
-                spark, batch, state, intent, order, lease, rows, may_be_empty=self._may_be_empty(intent)
+                spark,
+                batch,
+                state,
+                intent,
+                order,
+                lease,
+                rows,
+                beyond=known is not None,
+                may_be_empty=self._may_be_empty(intent),
             )
+
+    def _prepare(self, spark: SparkSession) -> None:
+        """While the source is read. Whatever is in its way, the load meets too, and has the words for it."""
+        target, done = self.committer.target, self.tally.slices
+        if done or not isinstance(target, PreparesLoads):
+            return
+
+        def prepare() -> None:
+            with suppress(Exception):
+                target.prepare(spark)
+
+        Thread(target=prepare, name="floodmark-prepare", daemon=True).start()
 
     def _may_be_empty(self, intent: Intent) -> bool:
         """A transform may leave out every row. Elsewhere the look has seen some, and a load that replaces rows is one

@@ -36,18 +36,20 @@ def plan_run(spec: PipelineSpec, state: PipelineState, look: Look, *, full_refre
     """Idempotent modes load all that is visible, so freshness never waits; append loads only what is settled."""
     append = spec.target.appends
     rows = look.rows_settled if append else look.rows
+    known = look.known if spec.target.matches_keys and not state.unfilled else None
     # A refresh took all that was visible while nothing was settled: only the whole of it can be replaced.
     unsettled = append and rows > 0 and holds_whole_table(state) and not full_refresh
     full = full_refresh or unsettled
+    to_read = rows if known is None or full else rows - known.count
     return RunPlan(
         pipeline=spec.name,
         after=None if unsettled else state.start if full else state.mark,
         proven=look.proven,
         until=look.settled if append else _furthest(look),
-        rows=rows,
+        rows=to_read,
         rows_ahead=rows - look.rows_proven,
         rows_waiting=look.rows - rows,
-        slices=1 if full else max(1, ceil(rows / spec.batch_rows)),
+        slices=1 if full else max(1, ceil(to_read / spec.batch_rows)),
         guarantee=look.guarantee,
         pending=look.pending,
         ahead=look.ahead,
@@ -56,6 +58,7 @@ def plan_run(spec: PipelineSpec, state: PipelineState, look: Look, *, full_refre
         first=state.head is None,
         clock=look.clock,
         server=look.server,
+        known=None if known is None or full else known.until,
     )
 
 
@@ -94,7 +97,7 @@ def _cut_apart(plan: RunPlan, spec: PipelineSpec, state: PipelineState, cut: Cut
     size, rows = spec.batch_rows, plan.rows or 0
     if plan.full or plan.until is None or rows <= size:
         repeat = not plan.full and _is_repeat(spec, state, plan.after)
-        yield Slice(plan.after, plan.until, plan.proven, plan.rows, plan.full, repeat, plan.ahead)
+        yield Slice(plan.after, plan.until, plan.proven, plan.rows, plan.full, repeat, plan.ahead, plan.known)
         return
     after = plan.after
     if (again := _looked_back(spec, state, plan)) is not None:

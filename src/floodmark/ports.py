@@ -159,6 +159,14 @@ class Target(Protocol):
 
 
 @runtime_checkable
+class PreparesLoads(Protocol):
+    """A target that can do some of a load's work before there is a batch."""
+
+    def prepare(self, spark: SparkSession) -> None:
+        """In a thread of its own, while the source is read. Changes nothing, and a load does without it."""
+
+
+@runtime_checkable
 class Maintains(Protocol):
     """A target whose table wants care from time to time: `TargetState.condition` tells when it had some."""
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -90,10 +93,15 @@ def invoke(argv: list[str] | None, session: Session) -> int:
 
 
 def entry() -> NoReturn:
-    """A run without Spark has nothing left to tidy up: Python's own way out would take a tenth of its time."""
+    """Projects are closed by now, and what others want done at the end is done: all that Python would do beside is to
+    take its objects apart, for a tenth of a run's time and more. Nor is there much garbage to look for while a run
+    imports what it needs."""
+    gc.set_threshold(100_000)
     code = main()
-    if "pyspark" in sys.modules:
-        sys.exit(code)
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join()
+    atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

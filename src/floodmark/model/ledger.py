@@ -20,6 +20,8 @@ class Ahead(Record):
 
     count: int
     checksum: str
+    until: StoredPosition | None = None
+    """Just beyond the highest of them."""
 
 
 class Intent(Record):

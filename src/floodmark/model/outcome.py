@@ -143,6 +143,8 @@ class Load:
     """An append that leaves out rows whose keys are there already."""
     rows: int | None = None
     """About how many there are, where the look has counted them."""
+    beyond: bool = False
+    """All that was loaded before is older than any of these rows."""
 
 
 @dataclass(frozen=True)

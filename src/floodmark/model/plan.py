@@ -68,6 +68,8 @@ class Look:
     """The rows above the mark are just those that the ledger knows as loaded ahead."""
     ahead: Ahead | None = None
     """Recognises the rows at or above `proven` at the next look."""
+    known: Ahead | None = None
+    """Rows at or above the mark that are just as the last load took them; others lie beyond."""
     server: ServerSeen | None = None
     fell_to: Position | None = None
     """The highest value there is, where all of them lie below the mark."""
@@ -85,6 +87,8 @@ class Slice:
     full: bool = False
     replaces: bool = False
     ahead: Ahead | None = None
+    known: Position | None = None
+    """Up to here the target has the rows already, as they are: they are not read."""
 
 
 @dataclass(frozen=True)
@@ -110,5 +114,7 @@ class RunPlan:
     clock: datetime | None = None
     server: ServerSeen | None = None
     nulls: NullsSeen | None = None
+    known: Position | None = None
+    """Up to here the target has the rows already, as they are."""
     load_nulls: bool = False
     """Rows without a cursor value are to be loaded, beside the window."""

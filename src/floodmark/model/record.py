@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True, defer_build=True)
 
     def to_dict(self) -> dict[str, Any]:
         return self.model_dump(mode="json")

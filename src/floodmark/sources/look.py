@@ -55,6 +55,7 @@ class Probe:
             proven = self._mark(request, limit, values) if back is None else self._held_back(request, limit, back)
             edge = None if request.ahead_of_proof else settled
             rows = 0 if top is None else self.number(self.sql.count(request.after, None))
+            unchanged = self._is_unchanged(request, edge, rows)
             return Look(
                 clock=clock,
                 proven=proven,
@@ -65,8 +66,9 @@ class Probe:
                 rows_settled=self._count(request.after, settled) if rows else 0,
                 until=top,
                 guarantee=guarantee,
-                unchanged=self._is_unchanged(request, edge, rows),
-                ahead=self._memo(proven, edge) if request.rereads else None,
+                unchanged=unchanged,
+                known=None if unchanged else self._known(request),
+                ahead=self._memo(proven, edge, top) if request.rereads else None,
                 server=server,
                 fell_to=self._fallen(request) if rows == 0 else None,
             )
@@ -109,6 +111,15 @@ class Probe:
             return rows == 0
         return self.checksum(self.sql.bounds(request.after, edge)) == request.ahead.checksum
 
-    def _memo(self, proven: Position | None, edge: Position | None) -> Ahead:
-        where = self.sql.bounds(proven, edge)
-        return Ahead(count=self.number(self.sql.count(proven, edge)), checksum=self.checksum(where))
+    def _known(self, request: LookRequest) -> Ahead | None:
+        """What the last load took above the mark, if it is still the same; of many rows that would be dear to ask."""
+        ahead = request.ahead
+        if ahead is None or ahead.until is None or not 0 < ahead.count <= MOST_TIES:
+            return None
+        if self._count(request.after, ahead.until) != ahead.count:
+            return None
+        return ahead if self.checksum(self.sql.bounds(request.after, ahead.until)) == ahead.checksum else None
+
+    def _memo(self, proven: Position | None, edge: Position | None, top: Position | None) -> Ahead:
+        count, where = self.number(self.sql.count(proven, edge)), self.sql.bounds(proven, edge)
+        return Ahead(count=count, checksum=self.checksum(where), until=top if edge is None else edge)

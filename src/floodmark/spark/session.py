@@ -202,8 +202,10 @@ def stop_session(spark: SparkSession, *, cleanly: bool = True) -> None:
 
 
 def _dismiss(context: Any) -> None:
-    """The server for accumulators, which nobody here uses, looks up twice a second; PySpark would wait for that."""
+    """The server for accumulators, which nobody here uses, looks up twice a second; PySpark would wait for that. What
+    it says of a JVM that has hung up is no news."""
     server, context._accumulatorServer = context._accumulatorServer, None
+    server.handle_error = lambda *_: None
     threading.Thread(target=server.shutdown, daemon=True).start()
 
 

@@ -109,6 +109,11 @@ class DeltaTarget:
         rows = landed.rows if read is None else replace(landed.rows, read=read)
         return replace(landed, notices=fitted.notices, rows=rows)
 
+    def prepare(self, spark: SparkSession) -> None:
+        """Delta puts a table's files together from its log when it is first asked about them: not by an append."""
+        if self._spec.target.matches_keys:
+            spark.sql(f"DESCRIBE DETAIL {table_at(self._path)}").collect()
+
     def small_files(self) -> int:
         return small_files(self._path)
 

@@ -55,10 +55,12 @@ def _is_known(spark: SparkSession) -> bool:
 
 
 def winners(spark: SparkSession, path: str, held: Held, load: Load) -> Winners:
-    """The rows of the batch that belong into the table."""
+    """The rows of the batch that belong into the table. Beyond all that was loaded before, that is each of them."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
+    if load.beyond and load.later_wins:
+        return Winners(held.batch.coalesce(1), held.rows or 0)
     keys = [spark_name(key) for key in load.keys]
     newer = spark.read.format("delta").load(path).where(f"{spark_name(load.cursor[0])} >= {held.lowest}")
     losers = (
