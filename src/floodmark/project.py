@@ -297,7 +297,7 @@ class Project:
 
     def _session(self, work: Work, tell: Callable[[str], None]) -> SparkSession:
         """One Spark for the project, a session of its own for each run: settings must not leak between them."""
-        from floodmark.spark.session import open_session, own_session
+        from floodmark.spark.session import open_session, own_session, session_for
         from floodmark.spark.tuning import SESSION_SETTINGS
 
         if self._given_spark is not None:
@@ -308,7 +308,7 @@ class Project:
         if self._spark is None:
             self._begun = True
             self._spark = open_session(self.spec.spark, **self._spark_options(), work=work, tell=tell)
-        return own_session(self._spark)
+        return session_for(self._spark, self.spec.spark, work)
 
     def _begin_session(self, work: Work, tell: Callable[[str], None]) -> None:
         """A JVM takes its time to start: it is sent for as soon as there is something to do."""

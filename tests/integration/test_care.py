@@ -13,9 +13,12 @@ from deltalake import DeltaTable
 from tests.lab import Lab, ok
 
 from floodmark.care.due import MANY
+from floodmark.model.care import Care
 from floodmark.model.ledger import Intent, PipelineState
 from floodmark.model.outcome import Load
 from floodmark.project import Project
+from floodmark.targets.delta import DeltaTarget
+from floodmark.targets.delta_care import COMPACTED
 from floodmark.testing.faults import FaultPlan
 
 FIRST = datetime(2026, 1, 1, 10)
@@ -106,7 +109,7 @@ class TestWhenDue:
             sqlite_lab.fill(1, f"{FIRST + timedelta(seconds=number):%Y-%m-%d %H:%M:%S}", start=number)
         project = sqlite_lab.project(mode="upsert", batch_rows=1, target=target("compact: 1h", mode="upsert"))
         result = ok(project.run("orders"))
-        assert result.slices == 5
+        assert result.slices == 4, "the last one goes from the mark to the highest row"
         assert re.fullmatch(r"compacted: \d+ files became 1", result.notices[-1])
         sqlite_lab.assert_equal()
         assert load_one(sqlite_lab, project, 100).notices == ()
@@ -124,6 +127,27 @@ class TestWhenDue:
         ok(project.run("orders"))
         assert load_one(sqlite_lab, project, 100).notices == ()
         assert "OPTIMIZE" not in operations(sqlite_lab)
+
+    def test_files_are_written_anew_once_a_fifth_of_their_rows_is_gone(
+        self, sqlite_lab: Lab, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(COMPACTED, "spark.databricks.delta.optimize.minFileSize", "1")
+        project = cared(sqlite_lab, "compact: off", mode="upsert")
+        for start, at in ((1, "2026-01-01 10:00:00"), (101, "2026-01-01 11:00:00")):
+            sqlite_lab.fill(100, at, start=start)
+            ok(project.run("orders"))
+        first = data_files(sqlite_lab)
+        assert len(first) == 2
+        assert sqlite_lab.spark is not None
+        delta = project._target(project.spec.pipelines["orders"])
+        assert isinstance(delta, DeltaTarget)
+        for at, changed, wanted in (("2026-01-02 10:00:00", 15, True), ("2026-01-03 10:00:00", 25, False)):
+            sqlite_lab.execute(f"UPDATE orders SET val = val || '*', updated_at = '{at}' WHERE id % 100 < {changed}")
+            ok(project.run("orders"))
+            delta.care(sqlite_lab.spark, Care("compact", stored(project), FIRST))
+            names = {Path(uri).name for uri in DeltaTable(sqlite_lab.table).file_uris()}
+            assert (first <= names) is wanted
+        sqlite_lab.assert_equal()
 
 
 class TestVacuum:

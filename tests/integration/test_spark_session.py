@@ -223,6 +223,11 @@ def test_a_jvm_that_was_sent_for_is_there_when_it_is_needed_and_gone_when_it_is_
         begin_session(SparkSpec(), needs=[], log_file=log_file, work=Work(1))
         spark = open_session(SparkSpec(), needs=[], log_file=log_file)
         assert spark.sparkContext._gateway.proc.pid == int(pid)
+        assert "pandas" not in sys.modules, "half a second that nobody asked for"
+        import numpy
+        from pyspark.sql import functions as F
+        values = spark.range(1).select(F.lit(numpy.int64(3)), F.lit(numpy.array([1, 2])), F.lit(4) + numpy.float32(0.5))
+        assert tuple(values.first()) == (3, [1, 2], 4.5)
         stop_session(spark)
         begin_session(SparkSpec(), needs=[], log_file=log_file)
         end_beginning()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from tests.lab import Lab, ok
 
 from floodmark.model.position import Position
@@ -54,6 +55,41 @@ def test_rows_read_again_are_neither_rewritten_nor_counted(server_lab: Lab) -> N
     project.reset("orders", "2026-01-01 10:00:00")
     result = ok(project.run("orders"))
     assert (result.rows.read, result.rows.updated, result.rows.inserted) == (11, 0, 1)
+
+
+def test_rows_on_the_mark_that_are_as_they_were_are_not_read_again(lab: Lab) -> None:
+    lab.fill(10, "2026-01-01 10:00:00")
+    project = lab.project()
+    ok(project.run("orders"))
+    for number in (11, 12):
+        lab.insert((number, "new", f"2026-01-01 10:00:{number}"))
+        result = ok(project.run("orders"))
+        assert (result.rows.read, result.rows.updated, result.rows.inserted) == (1, 0, 1)
+    lab.assert_equal()
+    state = project.store.get("orders")
+    assert state is not None
+    assert str(state.mark) == "2026-01-01 10:00:12", "the window goes on from the old mark all the same"
+    assert ok(project.run("orders")).nothing_new
+
+
+@pytest.mark.parametrize(
+    ("change", "changed"),
+    [
+        ("UPDATE orders SET val = 'again' WHERE id = 3", 1),
+        ("INSERT INTO orders VALUES (20, 'a tie', '2026-01-01 10:00:00')", 0),
+        ("UPDATE orders SET updated_at = '2026-01-01 10:00:02' WHERE id = 3", 1),
+    ],
+)
+def test_where_one_of_them_is_not_as_it_was_all_are_read_again(server_lab: Lab, change: str, changed: int) -> None:
+    server_lab.fill(10, "2026-01-01 10:00:00")
+    project = server_lab.project()
+    ok(project.run("orders"))
+    server_lab.execute(change)
+    server_lab.insert((11, "new", "2026-01-01 10:00:01"))
+    result = ok(project.run("orders"))
+    assert result.rows.read == len(server_lab.source_rows())
+    assert result.rows.updated == changed, "and those that say nothing new are not written"
+    server_lab.assert_equal()
 
 
 def test_rows_above_the_bound_are_loaded_ahead_and_the_mark_waits(server_lab: Lab) -> None:

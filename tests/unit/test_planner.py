@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.model.ledger import PipelineState, reset, settle
+from floodmark.model.ledger import Ahead, PipelineState, reset, settle
 from floodmark.model.plan import Guarantee, Look, Slice
 from floodmark.model.position import Position
 from floodmark.model.spec import PipelineSpec, SequenceSpec, SourceSpec
@@ -98,6 +99,20 @@ def test_the_mark_ends_at_what_is_proven(values: list[int], batch_rows: int, pro
         state = settle(state, intent, version=number, table_id="t", rows=1, at=NOW)
         assert state.mark is None or state.mark.values[0] <= proven  # type: ignore[operator]
     assert state.mark == Position.before(proven)
+
+
+def test_rows_that_are_known_are_not_read_and_the_window_is_the_same() -> None:
+    known = Ahead(count=3, checksum="c", until=Position.before(10))
+    look = replace(look_at(list(range(7, 20)), Position.before(7), 20), known=known)
+    pieces = {}
+    for mode, batch_rows in (("upsert", 10), ("upsert", 9), ("append", 100), ("replace_range", 100)):
+        pipeline, state = spec(mode, batch_rows), PipelineState(pipeline="p", start=Position.before(7))
+        plan = plan_run(pipeline, state, look)
+        pieces[mode, batch_rows] = list(slices(plan, pipeline, state, cut_of(list(range(7, 20)))))
+    (one,) = pieces["upsert", 10]
+    assert (one.after, one.known, one.until, one.rows) == (Position.before(7), known.until, look.proven, 10)
+    # Cut into slices, or where the mode adds or replaces what it reads, everything from the mark on is read.
+    assert all(piece.known is None for key in list(pieces)[1:] for piece in pieces[key])
 
 
 def test_after_a_reset_append_replaces_until_it_has_caught_up() -> None:

@@ -21,6 +21,7 @@ from floodmark.model.plan import Work
 from floodmark.model.spec import SparkSpec
 from floodmark.spark.archive import Archive
 from floodmark.spark.entrance import Entrance, KeptJvm, OwnJvm, Submitted
+from floodmark.spark.habits import dismiss_accumulators, hush, spare_pandas
 from floodmark.spark.jars import archives_folder
 from floodmark.spark.java import NEWEST_JAVA, Java, find_java
 from floodmark.spark.launch import direct_command
@@ -110,8 +111,7 @@ def open_session(
         begun, _beginning = _beginning, None
         if begun is None:
             begun = _begin(spec, list(needs), log_file, work, stay, tell)
-        session = _enter(begun)
-        return session if stay is None else _beside(session, spec, work)
+        return _enter(begun)
 
 
 def _begin(
@@ -153,12 +153,19 @@ def end_beginning() -> None:
         begun.entrance.leave(None, cleanly=False)
 
 
+def session_for(base: SparkSession, spec: SparkSpec, work: Work) -> SparkSession:
+    """One for a run, on what `open_session` gave: with its own settings and views, set up for its own work."""
+    if _launch is None:
+        return own_session(base)
+    return _set_up(base.newSession(), spec, work)
+
+
 def own_session(base: SparkSession) -> SparkSession:
     """A session with settings and views of its own, so that pipelines can run side by side.
 
     What was set on `base` holds in it too. Over Spark Connect it is `base` itself.
     """
-    _hush()
+    hush()
     if _is_connect(base):
         return base
     session = base.newSession()
@@ -189,7 +196,7 @@ def stop_session(spark: SparkSession, *, cleanly: bool = True) -> None:
     try:
         with suppress(Py4JError, OSError), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            _dismiss(launch.context)
+            dismiss_accumulators(launch.context)
             if not isinstance(launch.entrance, KeptJvm):
                 spark.stop()
         launch.entrance.leave(launch.gateway, cleanly=cleanly)
@@ -199,26 +206,6 @@ def stop_session(spark: SparkSession, *, cleanly: bool = True) -> None:
     if threading.current_thread() is threading.main_thread():
         # Spark put its own handler there, which would ask a context that is gone to cancel its jobs.
         signal.signal(signal.SIGINT, launch.interrupt)
-
-
-def _dismiss(context: Any) -> None:
-    """The server for accumulators, which nobody here uses, looks up twice a second; PySpark would wait for that. What
-    it says of a JVM that has hung up is no news."""
-    server, context._accumulatorServer = context._accumulatorServer, None
-    server.handle_error = lambda *_: None
-    threading.Thread(target=server.shutdown, daemon=True).start()
-
-
-def _hush() -> None:
-    """PySpark prints every failed query to stderr as a line of JSON, and py4j a traceback when its JVM has gone: each
-    beside the error that it raises."""
-    logging.getLogger("DataFrameQueryContextLogger").disabled = True
-    if _is_not_py4js not in logging.root.filters:
-        logging.root.addFilter(_is_not_py4js)
-
-
-def _is_not_py4js(record: logging.LogRecord) -> bool:
-    return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 
 def _is_connect(spark: SparkSession) -> bool:
@@ -268,7 +255,10 @@ def _beside(active: SparkSession, spec: SparkSpec, work: Work) -> SparkSession:
             f"Spark already runs in this process on {running}, and `spark.master` is {spec.master}",
             hint="leave `spark.master` out to use the running one, or stop that first",
         )
-    session = own_session(active)
+    return _set_up(own_session(active), spec, work)
+
+
+def _set_up(session: SparkSession, spec: SparkSpec, work: Work) -> SparkSession:
     for key, value in (SESSION_SETTINGS | sized_settings(work) | as_text(spec.config)).items():
         if session.conf.isModifiable(key):
             session.conf.set(key, value)
@@ -279,7 +269,8 @@ def _enter(begun: _Beginning) -> SparkSession:
     global _launch
     from pyspark.sql import SparkSession
 
-    _hush()
+    hush()
+    spare_pandas()
     entrance, settings = begun.entrance, begun.settings
     if is_local(settings["spark.master"]):
         # On a cluster this interpreter's path need not exist.

@@ -31,6 +31,9 @@ COMPACTED = {
     # Delta's own bounds, 1 GB, would write a table of some hundred megabytes anew each time.
     "spark.databricks.delta.optimize.minFileSize": str(SMALL),
     "spark.databricks.delta.optimize.maxFileSize": str(LARGE),
+    # A file is written anew for its deleted rows, too. With Delta's own bound, a twentieth, changes from all over a
+    # table have the whole of it written again each time that they add up to so little.
+    "spark.databricks.delta.optimize.maxDeletedRowsRatio": "0.2",
 }
 LISTED = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "32"}
 """Tasks that list the table's folders; the default of 10,000 takes most of a minute on one machine."""
