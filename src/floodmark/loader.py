@@ -121,7 +121,8 @@ class Loader:
         self.around.stop.check()
         state = self.committer.announce(state.but(identity=self.spec.identity), intent, self.keeper.current)
         spark = self.spark(self.work(state, rows))
-        self._prepare(spark)
+        if state.head is not None and self.tally.slices == 0:
+            self._prepare(spark)
         try:
             with self.tally.stage("load", f"{self.spec.target.mode} into {self.spec.target.table}"):
                 attempt = partial(self._attempt, spark, state, intent, rows, known)
@@ -160,8 +161,8 @@ class Loader:
 
     def _prepare(self, spark: SparkSession) -> None:
         """While the source is read. Whatever is in its way, the load meets too, and has the words for it."""
-        target, done = self.committer.target, self.tally.slices
-        if done or not isinstance(target, PreparesLoads):
+        target = self.committer.target
+        if not isinstance(target, PreparesLoads):
             return
 
         def prepare() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +10,7 @@ from deltalake import DeltaTable
 from tests.lab import Lab, ok
 
 from floodmark.targets import delta, delta_replace, small_batch
+from floodmark.targets.delta import DeltaTarget
 from floodmark.targets.small_batch import hold
 
 if TYPE_CHECKING:
@@ -19,6 +21,23 @@ KEYS = "SELECT id, cast(id AS string) AS name, array(id) AS more FROM VALUES (3)
 
 def last_commit(lab: Lab) -> dict[str, Any]:
     return dict(DeltaTable(lab.table).history(1)[0])
+
+
+def test_a_table_is_prepared_while_the_source_is_read(sqlite_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = threading.Event()
+
+    def prepare(target: DeltaTarget, spark: SparkSession) -> None:
+        asked.set()
+        raise RuntimeError("a load does without it")
+
+    monkeypatch.setattr(DeltaTarget, "prepare", prepare)
+    sqlite_lab.fill(3)
+    ok(sqlite_lab.project().run("orders"))
+    assert not asked.is_set(), "there was no table yet"
+    sqlite_lab.fill(2, at="2026-01-02 11:00:00", start=41)
+    ok(sqlite_lab.project().run("orders"))
+    assert asked.wait(60)
+    sqlite_lab.assert_equal()
 
 
 def test_rows_are_replaced_by_key_and_leave_one_file(sqlite_lab: Lab) -> None:
