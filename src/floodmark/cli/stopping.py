@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-PATIENCE = 20.0
-"""Seconds for a slice to end by itself; a container usually has 30. Then its Spark is ended, and with it the slice."""
+PATIENCE = float(os.environ.get("FLOODMARK_STOP_PATIENCE") or 20)
+"""Seconds for a slice to end by itself; a container usually has 30, and who gives it more can say so. Then its Spark
+is ended, and with it the slice."""
 POLL = 0.2
 
 
