@@ -155,7 +155,7 @@ def end_beginning() -> None:
 
 def session_for(base: SparkSession, spec: SparkSpec, work: Work) -> SparkSession:
     """One for a run, on what `open_session` gave: with its own settings and views, set up for its own work."""
-    if _launch is None:
+    if _launch is None or _is_connect(base):
         return own_session(base)
     return _set_up(base.newSession(), spec, work)
 
