@@ -321,3 +321,17 @@ def test_what_the_caller_must_keep_is_a_line_of_its_own_also_after_a_failure(fak
     as_json = fakes.call("run", "orders", "--json")
     assert json.loads(as_json.out)[-1]["keep"] == fakes.project.kept
     assert 'FLOODMARK_STATE={"format":1}' in as_json.err.splitlines()
+
+
+@pytest.mark.parametrize("told", ["a minute", "-1", "nan", "inf"])
+def test_a_patience_that_is_no_number_of_seconds_is_told_before_anything_runs(
+    fakes: Fakes, monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    monkeypatch.setenv("FLOODMARK_STOP_PATIENCE", told)
+    said = fakes.call("run", "orders")
+    assert said.code == 2
+    assert said.out == ""
+    assert said.err.splitlines() == [
+        f"✗ FLOODMARK_STOP_PATIENCE is {told!r}, which is no number of seconds",
+        "  give seconds, such as FLOODMARK_STOP_PATIENCE=60, or leave it out for 20",
+    ]
