@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -38,6 +40,15 @@ FILL = """
 INSERT INTO orders WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000)
 SELECT i, 'v' || i, '2026-01-01 10:00:00' FROM n
 """
+WITHOUT_AHEAD = """
+import sys
+from pathlib import Path
+from floodmark.spark import launch
+launch.AHEAD = Path(sys.argv.pop(1))
+from floodmark.cli.main import entry
+entry()
+"""
+"""What a class loaded ahead needs would be taken for what the run needs, and be in every later list."""
 JAVAS_OWN = ("java/", "javax/", "jdk/", "sun/", "com/sun/", "[")
 """Java has an archive of those."""
 
@@ -47,7 +58,7 @@ def run(root: Path, statement: str) -> list[str]:
     with closing(sqlite3.connect(root / "shop.db")) as db:
         db.execute(statement)
         db.commit()
-    subprocess.run([sys.executable, "-m", "floodmark.cli.main", "run"], cwd=root, check=True)
+    subprocess.run([sys.executable, "-c", WITHOUT_AHEAD, str(root / "ahead"), "run"], cwd=root, check=True)
     found = (root / "loaded.classes").read_text().splitlines()
     lines = [line.split()[0] for line in found if line and line[0] not in "#@" and "source:" not in line]
     return [name.replace("/", ".") for name in lines if not name.startswith(JAVAS_OWN)]
@@ -56,15 +67,22 @@ def run(root: Path, statement: str) -> list[str]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
+        (root / "ahead").mkdir()
+        shutil.copy(LIST.parent / "ahead.jar", root / "ahead")
+        _pack(root / "ahead" / LIST.name, [])
         (root / "floodmark.yml").write_text(PROJECT.format(list=root / "loaded.classes"))
         with closing(sqlite3.connect(root / "shop.db")) as db:
             db.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, val TEXT, updated_at DATETIME NOT NULL)")
         first = run(root, FILL)
         change = run(root, "UPDATE orders SET val = 'x', updated_at = '2026-01-02 10:00:00' WHERE id % 3 = 0")
     names = list(dict.fromkeys([*change, *first]))
-    with LIST.open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+    _pack(LIST, names)
+    print(f"{len(names)} classes, {len(set(change))} of them for a small change")
+
+
+def _pack(path: Path, names: Sequence[str]) -> None:
+    with path.open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
         packed.write("".join(f"{name}{os.linesep}" for name in names).encode())
-    print(f"{len(names)} classes")
 
 
 if __name__ == "__main__":
