@@ -27,6 +27,8 @@ CHANGE = """
 UPDATE orders SET status = 'changed', amount = amount + 0.01 * (1 + order_id %% 7), updated_at = clock_timestamp()
 WHERE order_id = ANY(%s)
 """
+SETTLED = 2
+"""Seconds from the last change to the runs. One of the last second is loaded, and read again by the next run."""
 FACTS: LiteralString = "SELECT count(*), sum(amount) FROM orders"
 
 
@@ -53,6 +55,7 @@ class Orders:
         keys = self._random.sample(range(1, self.rows + 1), count)
         with self._connect() as db:
             db.execute(CHANGE, [keys])
+            db.execute("SELECT pg_sleep(%s)", [SETTLED])
 
     def facts(self) -> Facts:
         with self._connect() as db:
