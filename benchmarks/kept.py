@@ -19,7 +19,7 @@ from floodmark.connections.iceberg import IcebergConnection
 from floodmark.connections.mysql import MysqlConnection
 from floodmark.connections.postgres import PostgresConnection
 from floodmark.ports import Target
-from floodmark.targets.delta import DeltaTarget
+from floodmark.targets.delta.target import DeltaTarget
 from floodmark.targets.iceberg.target import IcebergTarget
 from floodmark.targets.mysql.target import MysqlTarget
 from floodmark.targets.postgres.target import PostgresTarget

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -49,7 +49,7 @@ class Committer:
     ) -> Landed | None:
         """None: there was nothing to load."""
         epoch = 0 if lease is None else lease.epoch
-        load = replace(self._load(batch, state, intent, cursor, epoch, rows), beyond=beyond)
+        load = self._load(batch, state, intent, cursor, epoch, rows, beyond=beyond)
         try:
             if may_be_empty and batch.isEmpty():
                 return None
@@ -74,6 +74,8 @@ class Committer:
         cursor: Cursor | None,
         epoch: int,
         rows: int | None,
+        *,
+        beyond: bool,
     ) -> Load:
         """A transform of an append may have dropped the cursor; then there is no order to hand on."""
         needed = set() if cursor is None else {*cursor.names, *([cursor.fallback.name] if cursor.fallback else [])}
@@ -86,7 +88,7 @@ class Committer:
         head = self._head(state, intent, epoch)
         # Not while a reset reads old stretches again: there an older row must not overwrite a newer one.
         later_wins = intent.lane == MAIN and state.reached is None
-        return Load(intent, head, target.mode, target.keys, names, zone, fallback, later_wins, only_new, rows)
+        return Load(intent, head, target.mode, target.keys, names, zone, fallback, later_wins, only_new, rows, beyond)
 
     def _after_failure(self, intent: Intent, error: Exception) -> Landed:
         """The error may have come after the commit. Only the history knows; where it can't be read, nobody does."""

@@ -11,7 +11,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from floodmark.backfill import Backfill, Range
 from floodmark.errors import ConfigError
 from floodmark.lease import standing, this_process
 from floodmark.loader import Surroundings
@@ -40,6 +39,8 @@ from floodmark.wildcard import Wildcards
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from floodmark.backfill import Backfill
 
 
 class Silent:
@@ -98,7 +99,7 @@ class Project:
         state = self.store.get(name) if wants and result.success and result.complete else None
         if state is None or not state.unfilled or state.mark is None:
             return result
-        filled = Backfill(self._preflight(name), self._around(), sink or Silent()).fill()
+        filled = self._backfill(name, sink).fill()
         return replace(result.plus(filled), lane=result.lane, window=result.window, guarantee=result.guarantee)
 
     def run_until_complete(
@@ -131,8 +132,9 @@ class Project:
     ) -> RunResult:
         """Loads `[after, until)` again without moving the mark; None is the beginning, or the mark. A lake's table may
         be read as it was, by version or as of a time."""
-        wanted = Range(after, until, source_version, source_timestamp)
-        return Backfill(self._preflight(name), self._around(), sink or Silent()).run(wanted)
+        from floodmark.backfill import Range
+
+        return self._backfill(name, sink).run(Range(after, until, source_version, source_timestamp))
 
     def plan_backfill(
         self,
@@ -145,8 +147,9 @@ class Project:
         sink: EventSink | None = None,
     ) -> RunPlan:
         """What a backfill would do now; starts no Spark."""
-        wanted = Range(after, until, source_version, source_timestamp)
-        return Backfill(self._preflight(name), self._around(), sink or Silent()).plan(wanted)
+        from floodmark.backfill import Range
+
+        return self._backfill(name, sink).plan(Range(after, until, source_version, source_timestamp))
 
     def stop(self) -> None:
         """Ends what runs in other threads: its slice is given up, or committed if it was about to be. For good: load
@@ -250,6 +253,11 @@ class Project:
 
     def _runner(self, name: str, sink: EventSink | None = None) -> Runner:
         return Runner(self._preflight(name), self._around(), sink or Silent())
+
+    def _backfill(self, name: str, sink: EventSink | None) -> Backfill:
+        from floodmark.backfill import Backfill  # no run needs it
+
+        return Backfill(self._preflight(name), self._around(), sink or Silent())
 
     def _preflight(self, name: str) -> Preflight:
         spec = self._wildcards.resolved(self._pipeline(name))

@@ -27,7 +27,7 @@ BUILT_IN = {
     "source.jdbc": "floodmark.sources.jdbc.source:JdbcSource",
     "source.delta": "floodmark.sources.lake.delta:DeltaSource",
     "source.iceberg": "floodmark.sources.lake.iceberg:IcebergSource",
-    "target.delta": "floodmark.targets.delta:DeltaTarget",
+    "target.delta": "floodmark.targets.delta.target:DeltaTarget",
     "target.iceberg": "floodmark.targets.iceberg.target:IcebergTarget",
     "target.postgres": "floodmark.targets.postgres.target:PostgresTarget",
     "target.mysql": "floodmark.targets.mysql.target:MysqlTarget",

@@ -25,7 +25,7 @@ from floodmark.connections.names import quote
 from floodmark.connections.postgres import PostgresConnection
 from floodmark.connections.sqlite import SqliteConnection
 from floodmark.model.spec import PipelineSpec
-from floodmark.targets.delta import DeltaTarget
+from floodmark.targets.delta.target import DeltaTarget
 from floodmark.targets.duckdb.target import DuckdbTarget
 from floodmark.targets.iceberg.target import IcebergTarget
 from floodmark.targets.mysql.target import MysqlTarget

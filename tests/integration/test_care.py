@@ -17,8 +17,8 @@ from floodmark.model.care import Care
 from floodmark.model.ledger import Intent, PipelineState
 from floodmark.model.outcome import Load
 from floodmark.project import Project
-from floodmark.targets.delta import DeltaTarget
-from floodmark.targets.delta_care import COMPACTED
+from floodmark.targets.delta.care import COMPACTED
+from floodmark.targets.delta.target import DeltaTarget
 from floodmark.testing.faults import FaultPlan
 
 FIRST = datetime(2026, 1, 1, 10)
@@ -239,7 +239,7 @@ class TestTheHead:
     def test_a_pipeline_that_rests_is_known_beside_a_busy_one(
         self, sqlite_lab: Lab, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("floodmark.targets.delta_log.RECENT", 3)
+        monkeypatch.setattr("floodmark.targets.delta.log.RECENT", 3)
         orders, others = two_projects(sqlite_lab)
         for number in range(10, 14):
             load_one(sqlite_lab, orders, number)
@@ -301,7 +301,7 @@ def log_kept_for(lab: Lab, seconds: int) -> None:
 
 def replay(lab: Lab, project: Project, state: PipelineState) -> None:
     """The newest batch once more, and an older ordinal under another name, past everything that checks before."""
-    from floodmark.targets.delta import DeltaTarget
+    from floodmark.targets.delta.target import DeltaTarget
 
     assert lab.spark is not None
     assert state.head is not None
@@ -333,7 +333,7 @@ class TestBesideTheRun:
         project = cared(sqlite_lab, "compact: 0s", mode="upsert")
         load_one(sqlite_lab, project, 1)
         scatter(sqlite_lab)
-        from floodmark.targets.delta import DeltaTarget
+        from floodmark.targets.delta.target import DeltaTarget
 
         compact = DeltaTarget.care
 

@@ -9,8 +9,9 @@ import pytest
 from deltalake import DeltaTable
 from tests.lab import Lab, ok
 
-from floodmark.targets import delta, delta_replace, small_batch
-from floodmark.targets.delta import DeltaTarget
+from floodmark.spark.tuning import SMALL_MERGE_SETTINGS
+from floodmark.targets import small_batch
+from floodmark.targets.delta.target import DeltaTarget
 from floodmark.targets.small_batch import hold
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def test_which_rows_win_is_the_same_however_they_are_written(
 ) -> None:
     """Newer, equal and changed, equal and the same, older, new; each beside rows that nobody touches."""
     if by == "merge":
-        monkeypatch.setattr(delta, "is_replaceable", lambda *_: False)
+        monkeypatch.setattr("floodmark.targets.delta.load.is_replaceable", lambda *_: False)
     sqlite_lab.insert(*((i, "old", f"2026-01-01 10:00:0{i}") for i in range(1, 8)))
     ok(sqlite_lab.project().run("orders"))
     sqlite_lab.execute("UPDATE orders SET val = 'newer', updated_at = '2026-01-03 10:00:00' WHERE id = 1")
@@ -121,7 +122,7 @@ def test_where_rows_can_not_be_replaced_they_are_merged(
     if why == "a column that is gone":
         sqlite_lab.execute("ALTER TABLE orders DROP COLUMN more")
     if why == "a Delta of old":
-        monkeypatch.setattr(delta_replace, "KNOWN", "spark.databricks.delta.nobody.knows.this")
+        monkeypatch.setattr("floodmark.targets.delta.replace.KNOWN", "spark.databricks.delta.nobody.knows.this")
     later = "NULL" if why == "NULL in the cursor" else "'2026-01-02 10:00:00'"
     sqlite_lab.execute(f"UPDATE orders SET val = 'other', updated_at = {later} WHERE id = 2")
     ok(sqlite_lab.project(**change).run("orders"))
@@ -185,7 +186,7 @@ def test_settings_are_put_back(spark: SparkSession) -> None:
     session = spark.newSession()
     chosen = "spark.databricks.delta.optimizeWrite.enabled"
     session.conf.set(chosen, "false")
-    with small_batch.small_merge(session):
+    with small_batch.set_for_held(session, SMALL_MERGE_SETTINGS):
         assert session.conf.get("spark.databricks.delta.merge.materializeSource") == "none"
         assert session.conf.get(chosen) == "false"
     assert session.conf.get("spark.databricks.delta.merge.materializeSource") == "auto"

@@ -36,6 +36,8 @@ LOCAL_SETTINGS = {
     # A merge takes all the memory that it is given before it spills: half of the usual share costs no time.
     "spark.memory.fraction": "0.3",
     "spark.ui.enabled": "false",
+    # Each query is described for the UI, with all its parts, whether there is one or not.
+    "spark.sql.ui.explainMode": "simple",
     "spark.sql.catalogImplementation": "in-memory",
     # The defaults, 50 and 200, are for clusters: here each small commit would take seconds.
     "spark.databricks.delta.snapshotPartitions": "1",
@@ -64,9 +66,11 @@ SMALL_BATCH = 100_000
 BROADCAST_BYTES = 16 << 20
 """What a batch may weigh to be sent to every task: the driver holds all of it for a moment."""
 
+HELD_BATCH_SETTINGS = {"spark.databricks.delta.merge.materializeSource": "none"}
+"""For a load whose batch is held already: Delta would read it once more into a copy of its own."""
+
 SMALL_MERGE_SETTINGS = {
-    # The batch is held already: Delta would read it once more into a copy of its own.
-    "spark.databricks.delta.merge.materializeSource": "none",
+    **HELD_BATCH_SETTINGS,
     # One new file for each merge, not one for each partition of a shuffle: every later merge has to open them all.
     "spark.databricks.delta.optimizeWrite.enabled": "true",
 }
@@ -104,6 +108,8 @@ def settings_for(
         **SESSION_SETTINGS,
         "spark.log.level": "WARN",
         "spark.ui.showConsoleProgress": "false",
+        # With each column that is written down PySpark tells the JVM from where: two calls of three are for that.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Timestamps that pass through java.sql types take the JVM's zone, whatever the session's is.
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",

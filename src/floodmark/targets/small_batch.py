@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from floodmark.model.names import spark_name
-from floodmark.spark.tuning import BROADCAST_BYTES, SMALL_BATCH, SMALL_MERGE_SETTINGS
+from floodmark.spark.tuning import BROADCAST_BYTES, SMALL_BATCH
 from floodmark.targets.lake_sql import Range
 from floodmark.targets.settings import set_for_now
 
@@ -118,9 +118,8 @@ def _size(name: str, kind: DataType) -> Column:
 
 
 @contextmanager
-def small_merge(spark: SparkSession) -> Iterator[None]:
-    """Settings for as long as one small merge takes; what somebody has chosen himself stays."""
-    before = {name: spark.conf.get(name, None) for name in SMALL_MERGE_SETTINGS}
-    ours = {name: value for name, value in SMALL_MERGE_SETTINGS.items() if before[name] in (None, "auto")}
-    with set_for_now(spark, ours):
+def set_for_held(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """For as long as one load takes; what somebody has chosen himself stays."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    with set_for_now(spark, {name: value for name, value in settings.items() if before[name] in (None, "auto")}):
         yield

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from tests.unit.care.test_due import NOW, head, kept
 
-from floodmark.targets.delta_care import _form, condition, retention
-from floodmark.targets.delta_log import Commit, DeltaLog, app_id
+from floodmark.targets.delta.care import _form, retention
+from floodmark.targets.delta.condition import condition
+from floodmark.targets.delta.log import Commit, DeltaLog, app_id
 
 DAY = timedelta(days=1)
 PROPERTY = "delta.deletedFileRetentionDuration"

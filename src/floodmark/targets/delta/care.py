@@ -7,20 +7,20 @@ of a transaction id, in a commit without rows. A property would fail every write
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from floodmark.errors import TargetError
-from floodmark.model.care import Care, CareDone, Condition
+from floodmark.model.care import Care, CareDone
 from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import Kept, Landed, Rows
 from floodmark.model.rebuild import rebuild
 from floodmark.model.spec import PipelineSpec
-from floodmark.targets.delta_log import KEPT, NOTES, DeltaLog
-from floodmark.targets.delta_sql import OURS, set_properties, table_at
+from floodmark.targets.delta.condition import interval
+from floodmark.targets.delta.log import KEPT, NOTES, DeltaLog
+from floodmark.targets.delta.sql import set_properties, table_at
 from floodmark.targets.settings import set_for_now
 from floodmark.targets.small_files import LARGE, SMALL
 
@@ -42,26 +42,6 @@ UNCHECKED = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
 
 WEEK = timedelta(days=7)
 """How long Delta itself keeps files for those who still read them."""
-
-LOG_KEPT = timedelta(days=30)
-_UNITS = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0}
-_INTERVAL = re.compile(rf"(\d+)\s+({'|'.join(_UNITS)})s?\b", re.IGNORECASE)
-
-
-def condition(log: DeltaLog) -> Condition:
-    return Condition(
-        made_at=log.made_at,
-        compacted_at=log.cared_at("compact"),
-        vacuumed_at=log.cared_at("vacuum"),
-        keep_within=_interval(log.properties, "delta.logRetentionDuration", LOG_KEPT) / 2,
-        is_ours=OURS in log.properties,
-    )
-
-
-def _interval(properties: Mapping[str, str], name: str, otherwise: timedelta) -> timedelta:
-    """As Delta writes them: `interval 30 days`."""
-    parts = _INTERVAL.findall(properties.get(name, ""))
-    return timedelta(seconds=sum(int(n) * _UNITS[unit.lower()] for n, unit in parts)) if parts else otherwise
 
 
 def small_files(path: str) -> int:
@@ -112,7 +92,7 @@ def _vacuum(spark: SparkSession, path: str, log: DeltaLog, keep: timedelta | Non
 
 def retention(properties: Mapping[str, str], keep: timedelta | None) -> timedelta:
     """What the table itself asks for is somebody's promise to its readers: it counts where it is longer."""
-    asked = _interval(properties, "delta.deletedFileRetentionDuration", timedelta(0))
+    asked = interval(properties, "delta.deletedFileRetentionDuration", timedelta(0))
     return max(WEEK if keep is None else keep, asked)
 
 

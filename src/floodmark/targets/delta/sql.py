@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from floodmark.model.names import spark_name
 from floodmark.model.target import TargetSpec
+from floodmark.targets.delta.log import OURS
 from floodmark.targets.lake_sql import table_properties
 from floodmark.targets.lake_types import field_names, sql_type
 from floodmark.targets.schema import Fit
@@ -21,10 +22,6 @@ UNUSUAL = " ,;{}()\n\t="
 
 def table_at(path: str) -> str:
     return f"delta.{spark_name(path)}"
-
-
-OURS = "floodmark.pipeline"
-"""Property of a table that we made: as long as nothing is in it, it may be made again with other columns."""
 
 
 def create_table(path: str, batch: DataFrame, spec: TargetSpec, pipeline: str) -> list[str]:

@@ -15,6 +15,9 @@ from floodmark.model.outcome import Head, Kept, Landed, Rows
 RECENT = 50
 """Commits read at first; all of them only where the head is not among these."""
 
+OURS = "floodmark.pipeline"
+"""Property of a table that we made: as long as nothing is in it, it may be made again with other columns."""
+
 KEPT = "floodmark.head."
 """Property of a table, by pipeline. Properties live in checkpoints, and a RESTORE undoes them with the rows."""
 
@@ -110,6 +113,10 @@ class DeltaLog:
             return int(version)
         moment = datetime.fromisoformat(str(restore.parameters["timestamp"])).timestamp() * 1000
         return max((c.version for c in self.commits if c.at_ms <= moment), default=-1)
+
+    def is_untouched(self, pipeline: str) -> bool:
+        """A first load made the table and then failed: what it was to hold may have been declared anew since."""
+        return not self.has_files and self.properties.get(OURS) == pipeline and not self.landed(pipeline)
 
     def landed(self, pipeline: str) -> tuple[Landed, ...]:
         """Newest first. The last one may be known from what the table has kept, its commit being forgotten."""
