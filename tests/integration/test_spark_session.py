@@ -123,6 +123,14 @@ def test_says_nothing_leaves_nothing_and_can_start_again(tmp_path: Path) -> None
     assert "WARN" in (tmp_path / "logs" / "spark.log").read_text()
 
 
+def test_no_call_for_each_column_tells_the_jvm_where_it_was_written(spark: SparkSession) -> None:
+    from pyspark.errors.utils import is_debugging_enabled
+    from pyspark.sql import functions as F
+
+    assert spark.range(3).where(F.col("id") > 1).count() == 1
+    assert not is_debugging_enabled()
+
+
 def test_the_users_settings_win_and_secrets_stay_off_the_command_line(tmp_path: Path) -> None:
     done = run_script(
         """
