@@ -62,6 +62,19 @@ def test_a_key_that_changes_in_load_after_load_and_a_table_made_anew(lab: Lab) -
     assert copies(lab) == [(1, "v3"), (2, "v2"), (3, "v3")]
 
 
+def test_a_version_that_the_source_no_longer_says_goes(lab: Lab) -> None:
+    """The row is as it was, and since an earlier day. Its times are read nowhere: DuckDB gives them out to Python only
+    with a package that nobody needs to have."""
+    lab.fill(2, at="2026-01-03 10:00:00")
+    target = "{connection: lake, table: orders, mode: history, keys: [id]}"
+    project = lab.project(target=target, change="{by: timestamp, column: updated_at, delay: 0s, lookback: 3650d}")
+    ok(project.run("orders"))
+    lab.execute("UPDATE orders SET updated_at = '2026-01-02 10:00:00' WHERE id = 1")
+    assert ok(project.run("orders")).rows.deleted == 1
+    found = ask(lab, "SELECT id, val, (valid_from::VARCHAR)[:10], is_current FROM orders ORDER BY id")
+    assert found == [(1, "v1", "2026-01-02", True), (2, "v2", "2026-01-03", True)]
+
+
 def test_a_load_that_fails_changes_nothing(lab: Lab) -> None:
     ask(lab, "CREATE TABLE orders (id BIGINT, val VARCHAR CHECK (val <> 'v5'), updated_at TIMESTAMPTZ)")
     lab.fill(3)

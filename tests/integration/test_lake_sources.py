@@ -51,6 +51,15 @@ class TestChanges:
         assert ok(project.run("orders")).rows.inserted == 10
         shop.assert_equal()
 
+    @pytest.mark.parametrize(("words", "mode"), [("run orders", "upsert"), ("plan orders", "append")])
+    def test_a_process_of_its_own_has_no_spark_yet(self, delta: LakeShop, words: str, mode: str) -> None:
+        """By timestamp, and by sequence: each look is the first to ask for Spark."""
+        delta.create()
+        delta.fill(3)
+        delta.project(mode).close()
+        said = run_cli(*words.split(), cwd=delta.root).stdout
+        assert ("3 inserted" if mode == "upsert" else "first load → 4 3 1") in " ".join(said.split())
+
     def test_an_update_at_the_mark_is_found(self, shop: LakeShop) -> None:
         shop.fill(3)
         project = shop.project()

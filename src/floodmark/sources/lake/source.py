@@ -33,7 +33,6 @@ from floodmark.sources.sql import CursorSql, Dialect
 from floodmark.sources.sql_source import SqlSource
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
 UNSEEN = "another writer may be about to commit rows with lower values, and a lake does not show who is at work"
@@ -127,12 +126,13 @@ class LakeSource(SqlSource):
             self._prepare(self._spark)
         return self._spark
 
-    def _rows(self, statement: str, *columns: SparkColumn) -> list[Any]:
-        """A few. One version gives one answer: a look asks for some of them more than once."""
+    def _rows(self, statement: str, *columns: str) -> list[Any]:
+        """A few, of columns in SQL: only here there is a Spark for certain. One version gives one answer: a look asks
+        for some of them more than once."""
         if statement in self._answers:
             return self._answers[statement]
         with self._told():
-            found: list[Any] = self._session().sql(statement).select(*(columns or ["*"])).collect()
+            found: list[Any] = self._session().sql(statement).selectExpr(*(columns or ["*"])).collect()
         if self._pinned is not None and len(found) <= 1:
             self._answers[statement] = found
         return found
@@ -212,10 +212,9 @@ class LakeSource(SqlSource):
         return next(iter(self._values(statement, cursor)), None)
 
     def _values(self, statement: str, cursor: Cursor) -> list[tuple[Scalar, ...]]:
-        from pyspark.sql import functions as F
-
         # A moment as a number: PySpark would show it in this machine's zone.
-        columns = [F.unix_micros(spark_name(c.name)) if c.zoned else F.col(spark_name(c.name)) for c in cursor.columns]
+        names = [(spark_name(c.name), c.zoned) for c in cursor.columns]
+        columns = [f"unix_micros({name})" if zoned else name for name, zoned in names]
         found = self._rows(statement, *columns)
         return [tuple(scalar(v, c, cursor) for v, c in zip(row, cursor.columns, strict=True)) for row in found]
 

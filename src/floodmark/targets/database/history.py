@@ -60,7 +60,7 @@ class Versions(Promotion):
             f"SELECT {names}, 0 AS _floodmark_said FROM {self._kept()} AS t UNION ALL SELECT {names}, 1 FROM {VERSIONS}"
         )
         gone = f"SELECT {names} FROM ({both}) AS b GROUP BY {names} HAVING max(_floodmark_said) = 0"
-        if self.load.intent.full or not db.ask(f"{gone} LIMIT 1"):
+        if self.load.intent.full or not db.ask(f"SELECT 1 FROM ({gone}) AS g LIMIT 1"):
             return 0
         # By way of a derived table: MySQL reads no table that it deletes from.
         return db.run(f"DELETE FROM {self.table} WHERE ({names}) IN (SELECT * FROM ({gone}) AS g)")
