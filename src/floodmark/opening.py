@@ -31,7 +31,7 @@ def load(
     notebook's, with Delta in it) is used as it is and left running. `resident` lets `spark: {resident: auto}` leave a
     warm Spark behind, as the command line does."""
     registry = registry or Registry.default()
-    spec = validate(path, variables=variables, registry=registry)
+    spec = read(path, variables=variables, registry=registry)
     if master or remote:
         elsewhere = spec.spark.model_copy(update={"master": master, "remote": remote})
         spec = spec.model_copy(update={"spark": elsewhere})
@@ -61,7 +61,17 @@ def declare(
 def validate(
     path: str | Path, *, variables: Mapping[str, str] | None = None, registry: Registry | None = None
 ) -> ProjectSpec:
-    """Offline: opens no connection and needs no Java."""
+    """Offline: opens no connection and needs no Java. The sources and targets have their say, too."""
+    registry = registry or Registry.default()
+    spec = read(path, variables=variables, registry=registry)
+    Project(spec, registry).check()
+    return spec
+
+
+def read(
+    path: str | Path, *, variables: Mapping[str, str] | None = None, registry: Registry | None = None
+) -> ProjectSpec:
+    """What the file says by itself."""
     registry = registry or Registry.default()
     spec = config.load_project(
         path,

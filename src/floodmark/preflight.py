@@ -21,7 +21,7 @@ from floodmark.planner import plan_run, plan_whole_table
 from floodmark.ports import AsOf, ChangeStrategy, LookRequest, Source, StateStore, Target, TravelsInTime
 from floodmark.reconcile import Reconciled, reconcile
 from floodmark.setback import check_not_fallen, server_trouble, set_back
-from floodmark.shape.rules import check_rules, landing_table
+from floodmark.shape.rules import check_loaded, check_rules, landing_table
 from floodmark.sources.retrying import RetryingSource
 
 
@@ -69,7 +69,9 @@ class Preflight:
         if spec.transform is None:
             landing = landing_table(spec, table)
             for path in ("keys", "partition_by", "cluster_by"):
-                find_columns(landing, getattr(spec.target, path), spec.at(f"target.{path}"))
+                names, place = getattr(spec.target, path), spec.at(f"target.{path}")
+                check_loaded(table, landing, names, place)
+                find_columns(landing, names, place)
         return table, cursor
 
     def position(self, value: object) -> Position:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import ConfigError
+from floodmark.itself import refuse_itself
 from floodmark.lease import standing, this_process
 from floodmark.loader import Surroundings
 from floodmark.model.ledger import PipelineState
@@ -70,6 +71,14 @@ class Project:
         self._begun = False
         self._stop = Stop()
         self._wildcards = Wildcards(self._source)
+
+    def check(self) -> None:
+        """What can be known of each pipeline offline. Of those that stand for many tables, the database knows more."""
+        for spec in self.spec.pipelines.values():
+            if spec.source.tables is None:
+                refuse_itself(spec, self.spec.connections)
+                self._source(spec)
+                self._target(spec)
 
     # -- running --------------------------------------------------------------------------------------------------
 
@@ -261,6 +270,7 @@ class Project:
 
     def _preflight(self, name: str) -> Preflight:
         spec = self._wildcards.resolved(self._pipeline(name))
+        refuse_itself(spec, self.spec.connections)
         source = self._source(spec)
         change = self._registry.get("change", spec.change.by)(spec.change, spec.at)
         return Preflight(spec, source, change, self._target(spec), self.store)

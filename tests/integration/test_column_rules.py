@@ -104,7 +104,8 @@ def test_a_value_that_does_not_fit_fails_by_name_and_nothing_lands(people: Lab) 
         ({"select": "[id, val]"}, "it can't be left out"),
         ({"columns": "{id: {mask: all}}"}, "two keys may become one by `mask`"),
         ({"columns": "{val: {rename: id}}"}, "two columns would be called id"),
-        ({"columns": "{id: drop}"}, 'column "id" is not in orders'),
+        ({"columns": "{id: drop}"}, 'column "id" of orders is not loaded: `select` or `columns` leaves it out'),
+        ({"select": "[val, updated_at]"}, 'column "id" of orders is not loaded'),
     ],
 )
 def test_rules_that_would_lose_rows_are_refused(people: Lab, declared: dict[str, str], words: str) -> None:

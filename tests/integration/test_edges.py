@@ -155,7 +155,8 @@ def test_a_null_in_a_key_stops_the_load_before_its_commit(server_lab: Lab) -> No
     server_lab.execute("INSERT INTO orders VALUES (1, 'a', '2026-01-01', 'k'), (2, 'b', '2026-01-01', NULL)")
     project = server_lab.project(target="{connection: lake, table: orders, mode: upsert, keys: [code]}")
     result = project.run("orders")
-    assert "a row has NULL in key column code" in result.errors[0]
+    assert "NULL in key column code (the row with updated_at = 2026-01-01 00:00:00), and would" in result.errors[0]
+    assert "orders has NULL" in result.errors[0]
     assert project.state("orders").mark is None  # type: ignore[union-attr]
 
 

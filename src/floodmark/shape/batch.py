@@ -28,7 +28,7 @@ def shape(batch: DataFrame, spec: PipelineSpec, table: TableInfo, cursor: Cursor
     keys = spec.target.keys
     if spec.transform is None and _is_unique(landing_table(spec, table), keys):
         return batch
-    batch = refuse_null_keys(batch, keys)
+    batch = refuse_null_keys(batch, keys, order, table.name)
     if spec.target.mode == "history":
         return _one_per_moment(batch, keys, order, fallback)
     return newest_by_key(batch, keys, order, fallback)

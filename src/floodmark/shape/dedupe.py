@@ -11,12 +11,12 @@ from floodmark.model.names import spark_name
 from floodmark.model.spec import PipelineSpec
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _ROW = "_floodmark_row"
-_NO_KEY = (
-    "floodmark: a row has NULL in key column {}, and would never be found again: leave it out, or choose other keys"
-)
+SHOWN = 80
+"""Characters of a cursor's values in a message."""
+_NO_KEY = ", and would never be found again: leave it out, or choose other keys"
 
 
 def require_columns(batch: DataFrame, spec: PipelineSpec, cursor: Sequence[str]) -> None:
@@ -35,18 +35,21 @@ def require_columns(batch: DataFrame, spec: PipelineSpec, cursor: Sequence[str])
             )
 
 
-def refuse_null_keys(batch: DataFrame, keys: Sequence[str]) -> DataFrame:
+def refuse_null_keys(batch: DataFrame, keys: Sequence[str], cursor: Sequence[str], table: str) -> DataFrame:
     """A NULL never equals another, so such a row would be inserted again on each read. Fails inside the load, before
-    its commit, without a pass over the data of its own."""
+    its commit, without a pass over the data of its own. The cursor's value helps to find the row."""
     from pyspark.sql import functions as F
 
-    checked = {
-        key: F.when(F.col(spark_name(key)).isNull(), F.raise_error(F.lit(_NO_KEY.format(key)))).otherwise(
-            F.col(spark_name(key))
-        )
-        for key in keys
-    }
-    return batch.select(*(checked[c].alias(c) if c in checked else F.col(spark_name(c)) for c in batch.columns))
+    values = [(name, F.coalesce(F.col(spark_name(name)).cast("string"), F.lit("NULL"))) for name in cursor]
+    where = [part for name, value in values for part in (F.lit(f", {name} = "), value)]
+    row = [F.lit(" (the row with "), F.substring(F.concat(*where), 3, SHOWN), F.lit(")")] if where else []
+
+    def checked(key: str) -> Column:
+        said = F.lit(f"floodmark: a row of {table} has NULL in key column {key}")
+        refusal = F.raise_error(F.concat(said, *row, F.lit(_NO_KEY)))
+        return F.when(F.col(spark_name(key)).isNull(), refusal).otherwise(F.col(spark_name(key))).alias(key)
+
+    return batch.select(*(checked(c) if c in keys else F.col(spark_name(c)) for c in batch.columns))
 
 
 def newest_by_key(

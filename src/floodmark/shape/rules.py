@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from floodmark.errors import ConfigError
+from floodmark.errors import ConfigError, Place
 from floodmark.exact import changed
 from floodmark.model.names import spark_name
 from floodmark.model.rules import ColumnRule, MaskSpec
@@ -46,6 +46,19 @@ def landing_cursor(spec: PipelineSpec, cursor: Cursor | None) -> Cursor | None:
     other = cursor.fallback
     fallback = None if other is None else replace(other, name=landing_name(spec, other.name) or other.name)
     return replace(cursor, columns=columns, fallback=fallback)
+
+
+def check_loaded(table: TableInfo, landing: TableInfo, names: Sequence[str], declared_at: Place | None) -> None:
+    """That what the target needs of the source's columns is not kept back by the rules."""
+    for name in names:
+        if landing.column(name) is None and table.column(name) is not None:
+            raise ConfigError(
+                f'column "{name}" of {table.name} is not loaded: `select` or `columns` leaves it out or renames it',
+                table=table.name,
+                column=name,
+                declared_at=declared_at,
+                hint=f"columns to load: {', '.join(landing.names)}",
+            )
 
 
 def check_rules(spec: PipelineSpec, table: TableInfo, cursor: Cursor | None) -> None:
