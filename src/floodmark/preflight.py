@@ -66,6 +66,7 @@ class Preflight:
             find_column(table, name, spec.at(f"columns.{name}"))
         cursor = self.change.cursor(table)
         check_rules(spec, table, cursor)
+        _check_range(spec, table, cursor)
         if spec.transform is None:
             landing = landing_table(spec, table)
             for path in ("keys", "partition_by", "cluster_by"):
@@ -144,3 +145,17 @@ def _fresh(pipeline: str, stored: PipelineState | None) -> PipelineState:
         last_run_at=stored.last_run_at,
         metadata=stored.metadata,
     )
+
+
+def _check_range(spec: PipelineSpec, table: TableInfo, cursor: Cursor | None) -> None:
+    """A range that is replaced has to be found again by its cursor."""
+    texts = [] if cursor is None else [column.name for column in cursor.columns if column.kind == "text"]
+    if spec.target.mode == "replace_range" and texts:
+        raise ConfigError(
+            f'column "{texts[0]}" of {table.name} is text, whose order only the source knows: mode replace_range could '
+            "not find a range of it in the target",
+            table=table.name,
+            column=texts[0],
+            declared_at=spec.at("target.mode"),
+            hint="choose a cursor of numbers or times, or mode append or upsert",
+        )

@@ -6,6 +6,8 @@ import psycopg
 import pytest
 from tests.lab import Lab, ok
 
+from floodmark.errors import ConfigError
+
 COLLATIONS = {
     "order of a language": 'COLLATE "de-x-icu"',
     "case counts as equal": "COLLATE caseless",
@@ -74,3 +76,13 @@ def test_text_in_order_of_its_language_is_followed_by_the_look(pg_lab: Lab) -> N
     for _ in range(2):
         ok(project.run("orders"))
     pg_lab.assert_equal()
+
+
+def test_a_range_of_text_could_not_be_found_in_the_target(sqlite_lab: Lab) -> None:
+    sqlite_lab.fill(2)
+    target = "{connection: lake, table: orders, mode: replace_range}"
+    project = sqlite_lab.project(change="{by: sequence, column: val}", target=target)
+    with pytest.raises(ConfigError, match='"val" of orders is text, whose order only the source knows') as refused:
+        project.plan("orders")
+    assert refused.value.declared_at is not None
+    assert "replace_range" in refused.value.declared_at.text
