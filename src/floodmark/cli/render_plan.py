@@ -44,9 +44,9 @@ def show_window(plan: RunPlan) -> str:
         return f"nothing new since {show_position(plan.after)}" if plan.after else "nothing there yet"
     if plan.full or plan.after is plan.until is None:
         return "whole table"
-    start = "" if plan.after is None else str(plan.after)
-    if plan.first or plan.after is None:
-        start = f"first load from {start}" if start else "first load"
+    start = "from the beginning" if plan.after is None else str(plan.after)
+    if plan.first:
+        start = "first load" if plan.after is None else f"first load from {start}"
     return f"{start} → {show_position(plan.until)}"
 
 

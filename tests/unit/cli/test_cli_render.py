@@ -96,6 +96,7 @@ def test_plan_document(fakes: Fakes) -> None:
 def test_headline_and_closing_line(fakes: Fakes) -> None:
     assert headline(fakes.plan()) == "orders  2026-11-14 09:12:03 → 2026-11-15 10:00:41  ~9,986 rows  fenced"
     assert "first load from 2026-11-14 09:12:03 → " in headline(fakes.plan(first=True))
+    assert "from the beginning → " in headline(fakes.plan(after=None)), "a long lookback, or a backfill"
     assert headline(fakes.plan(after=None, first=True, rows=31_200_000, slices=16)) == (
         "orders  first load → 2026-11-15 10:00:41  ~31,200,000 rows  16 slices  fenced"
     )
