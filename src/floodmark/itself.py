@@ -16,7 +16,7 @@ def refuse_itself(spec: PipelineSpec, connections: Mapping[str, ConnectionOption
     source, target = connections[spec.source.connection], connections[spec.target.connection]
     if source != target or spec.source.table is None:
         return
-    usual = f"{USUAL.get(source.type, '')}."
+    usual = f"{USUAL[source.type]}." if source.type in USUAL else ""
     if spec.source.table.removeprefix(usual) == spec.target.table.removeprefix(usual):
         raise ConfigError(
             f"{spec.source.table} would be loaded into itself",

@@ -108,7 +108,7 @@ def settings_for(
         **SESSION_SETTINGS,
         "spark.log.level": "WARN",
         "spark.ui.showConsoleProgress": "false",
-        # With each column that is written down PySpark tells the JVM from where: two calls of three are for that.
+        # With each column that is written down PySpark tells the JVM from where: two calls of five are for that.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Timestamps that pass through java.sql types take the JVM's zone, whatever the session's is.
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
