@@ -23,8 +23,8 @@ SLICE = 1500
 """Several slices for each run: there is nearly always a commit to be killed in."""
 EARLY = 5
 """One in so many runs dies while it starts; the others get as far as a commit first."""
-READER = "reader"
-"""On MariaDB only the user tells the pipeline's sessions from the writers'."""
+READER = "storm_reader"
+"""On MariaDB only the user tells the pipeline's sessions from the writers'. It outlives its storm, hence the name."""
 EARLIER = {
     "postgres": "INSERT INTO orders (val, writer, updated_at) SELECT 'earlier', 0, now() - interval '1 hour' "
     "+ i * interval '1 millisecond' FROM generate_series(1, {}) i",
