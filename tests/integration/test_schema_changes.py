@@ -142,8 +142,22 @@ def test_declared_renames_also_of_key_and_cursor(pg_lab: Lab) -> None:
     assert rows_by(pg_lab, "order_id", "value") == [(1, "v1"), (2, "x")]
     # The declaration stays in the file and does nothing more; the windows went on under the new name.
     change(pg_lab, "UPDATE orders SET value = 'y', changed = '2026-02-02' WHERE order_id = 1")
-    assert ok(pg_lab.project(**declared).run("orders")).rows.updated == 1
+    result = ok(pg_lab.project(**declared).run("orders"))
+    assert result.rows.updated == 1
+    assert not any("renames" in notice for notice in result.notices)
     assert ok(pg_lab.project(**declared).run("orders")).nothing_new
+
+
+def test_a_rename_that_meets_no_column_is_told(sqlite_lab: Lab) -> None:
+    sqlite_lab.fill(2)
+    ok(sqlite_lab.project().run("orders"))
+    sqlite_lab.execute("ALTER TABLE orders ADD COLUMN note TEXT")
+    sqlite_lab.execute("UPDATE orders SET note = 'n', updated_at = '2026-02-01 00:00:00' WHERE id = 1")
+    renames = "renames: {vla: note, val: walue}"
+    target = f"{{connection: lake, table: orders, mode: upsert, keys: [id], {renames}}}"
+    result = ok(sqlite_lab.project(target=target).run("orders"))
+    assert "`renames` has vla: note, but the table has no column vla" in result.notices
+    assert "`renames` has val: walue, but the source has no column walue" in result.notices
 
 
 def rows_by(lab: Lab, *columns: str) -> list[tuple[Any, ...]]:

@@ -88,7 +88,8 @@ class TargetSpec(Options):
     )
 
     maintenance: MaintenanceSpec = Field(
-        default=MaintenanceSpec(), description="Table care: compaction and removal of old files."
+        default=MaintenanceSpec(),
+        description="Table care of Delta and Iceberg: compaction and removal of old files. Other targets need none.",
     )
 
     @property

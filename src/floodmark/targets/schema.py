@@ -60,6 +60,7 @@ class _Fitting:
         reshaped = False
         notices = self._notices
         notices += [f"column {old} is called {new} now" for old, new in self._renamed.items()]
+        notices += self._unmet_renames()
         for field in self._batch.schema.fields:
             value = self._batch[spark_name(field.name)]
             if field.name == DELETED:
@@ -87,6 +88,17 @@ class _Fitting:
         batch = self._batch.select(*kept) if reshaped else self._batch
         whole = self._table.keys() <= {name.casefold() for name in batch.columns}
         return Fit(batch, tuple(self._renamed.items()), tuple(added), tuple(widened), tuple(notices), whole)
+
+    def _unmet_renames(self) -> list[str]:
+        """Misspelt ones, most likely: the column would be added and the old one left behind, or nothing would happen."""
+        theirs = {name.casefold() for name in self._batch.columns}
+        notices = []
+        for old, new in self._spec.target.renames.items():
+            if new.casefold() not in theirs:
+                notices.append(f"`renames` has {old}: {new}, but the source has no column {new}")
+            elif old.casefold() not in self._table and new.casefold() not in self._table:
+                notices.append(f"`renames` has {old}: {new}, but the table has no column {old}")
+        return notices
 
     def _is_new(self, field: StructField) -> bool:
         if self._policy == "freeze" and field.name not in PROVENANCE:
