@@ -63,6 +63,13 @@ def test_a_file_in_place_of_the_folder(open_at: Callable[[str], End], kind: str)
     assert (end.lab.root / "lake").read_text() == "mine"
 
 
+def test_a_file_in_place_of_a_delta_table(open_at: Callable[[str], End]) -> None:
+    end = open_at("delta")
+    (end.lab.root / "lake").mkdir()
+    (end.lab.root / "lake" / "orders").write_text("mine")
+    assert f"{end.lab.root / 'lake' / 'orders'} is not a folder" in refused(end).message
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
 def test_a_database_that_is_no_file_of_its_kind(open_at: Callable[[str], End], kind: str) -> None:
     end = open_at(kind)
@@ -71,10 +78,13 @@ def test_a_database_that_is_no_file_of_its_kind(open_at: Callable[[str], End], k
     path.write_text("somebody's notes, " * 100)
     error = refused(end)
     assert isinstance(error, TargetError)
-    assert path.name in error.message
+    assert str(path) in error.message
     assert "database" in error.message
     assert error.table == "orders"
     assert path.read_text().startswith("somebody's notes")
+    path.unlink()
+    path.mkdir()
+    assert f"{path} is a folder, and a database file is wanted there" in refused(end).message
     end.lab.lake = declared.replace("warehouse", "nowhere/warehouse")
     assert f"there is no folder {end.lab.root / 'nowhere'}" in refused(end).message
 

@@ -20,9 +20,9 @@ class FileTarget(DatabaseTarget):
         self._path = path
 
     def inspect(self, *, deep: bool = False) -> TargetState:
+        self._check_file()
         if self._path.exists():
             return super().inspect(deep=deep)
-        self._check_file()
         return TargetState(exists=False)
 
     def find(self, batch_id: str) -> Landed | None:
@@ -35,7 +35,12 @@ class FileTarget(DatabaseTarget):
         """That it can be written to, and so can its folder: journals and staged rows are kept beside it."""
         folder = self._path.parent
         closed = next((p for p in (folder, self._path) if p.exists() and not os.access(p, os.W_OK)), None)
-        if not folder.is_dir() or closed is not None:
-            trouble = f"there is no folder {folder}" if closed is None else f"{closed} can't be written to"
-            at = self._spec.at("target.connection")
-            raise TargetError(trouble, table=self._spec.target.table, declared_at=at)
+        if not folder.is_dir():
+            trouble = f"there is no folder {folder}"
+        elif self._path.is_dir():
+            trouble = f"{self._path} is a folder, and a database file is wanted there"
+        elif closed is not None:
+            trouble = f"{closed} can't be written to"
+        else:
+            return
+        raise TargetError(trouble, table=self._spec.target.table, declared_at=self._spec.at("target.connection"))

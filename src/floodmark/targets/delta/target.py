@@ -37,8 +37,8 @@ class DeltaTarget:
         return f"delta:{self._path}"
 
     def inspect(self, *, deep: bool = False) -> TargetState:
-        log = self._log(deep=deep)
         self._check_writable()
+        log = self._log(deep=deep)
         if log is None:
             return TargetState(exists=False)
         return TargetState(

@@ -93,14 +93,14 @@ class DuckdbTarget(FileTarget):
         said = str(error).strip().splitlines()[0]
         if _HELD.search(said):
             return TargetError(
-                f"{self._path.name} is open elsewhere, and DuckDB lets one process write to a file: {said}",
+                f"{self._path} is open elsewhere, and DuckDB lets one process write to a file: {said}",
                 table=self._spec.target.table,
                 declared_at=self._spec.at("target.connection"),
                 hint="close it there; readers that open it read-only keep a load out, too",
                 transient=True,
             )
         return TargetError(
-            f"{self._path.name}: {said}",
+            f"{self._path}: {said}",
             table=self._spec.target.table,
             declared_at=self._spec.at("target"),
             hint="set a lower `batch_rows`: rows that one load updates are held in memory"

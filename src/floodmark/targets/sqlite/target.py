@@ -131,7 +131,7 @@ class SqliteTarget(FileTarget):
                 db.close()
         except sqlite3.Error as error:
             raise TargetError(
-                f"{self._path.name}: {error}",
+                f"{self._path}: {error}",
                 table=self._name,
                 declared_at=self._spec.at("target"),
                 transient="locked" in str(error),
