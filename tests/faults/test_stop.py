@@ -69,6 +69,7 @@ def test_in_the_middle_of_a_load(pg_lab: Lab, number: int, mode: str) -> None:
     words = stopped(pg_lab, process, number)
     assert "stopping" in words
     assert re.search(r"✗ orders  stopped: what was committed stays", words)
+    assert pg_lab.load().status("orders").health == "stopped"
     pg_lab.write(mode=mode, batch_rows=10_000)
     ok(pg_lab.load().run("orders"))
     pg_lab.assert_equal()

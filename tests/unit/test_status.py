@@ -45,3 +45,9 @@ def test_rows_that_wait_are_told_with_the_time_since_when() -> None:
     (note,) = status(run(1, waiting=2000), oldest, run(9)).notes
     since = f"{oldest.started_at:%Y-%m-%d %H:%M:%S}"
     assert note == f"2,000 rows wait to be loaded (rows have been waiting since {since})"
+
+
+def test_a_run_that_somebody_stopped_has_not_failed() -> None:
+    asked = run(1, success=False).model_copy(update={"stopped": True})
+    assert status(asked, run(5)).health == "stopped"
+    assert status(run(1, success=False), asked).health == "failed"

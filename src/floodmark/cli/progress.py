@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], float]
 
+OF_NO_SLICE = ("care",)
+"""Stages that follow the slices."""
 PREPARING = ("check", "look", "spark")
 """Stages that usually take no time: in a log they are worth a line only when they did."""
 WORTH_A_LINE = 1.0
@@ -39,12 +41,15 @@ class Pace:
         self.slices = 1
         self.slice = 1
         self._clock = clock
+        self._within = True
         self._began: float | None = None
         self._counted = 0.0
         self._done: dict[str, int] = {}
 
     def start(self, event: StageStarted) -> None:
-        self.slice, self.slices = event.slice, max(event.slices, self.slices, event.slice)
+        self._within = event.stage not in OF_NO_SLICE
+        if self._within:
+            self.slice, self.slices = event.slice, max(event.slices, self.slices, event.slice)
         if self._began is None and event.stage not in PREPARING:
             self._began = self._clock()
 
@@ -73,7 +78,7 @@ class Pace:
 
     @property
     def place(self) -> str:
-        return f"slice {self.slice} of {self.slices}" if self.slices > 1 else ""
+        return f"slice {self.slice} of {self.slices}" if self._within and self.slices > 1 else ""
 
     def text(self) -> str:
         of = "" if self.rows is None else f" of ~{show_count(self.rows)}"

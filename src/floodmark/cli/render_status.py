@@ -159,7 +159,7 @@ def record_rows(record: RunRecord) -> int | None:
 
 def _notes(status: PipelineStatus) -> list[str]:
     begun = ["a load was begun and its outcome is not recorded: the next run finds out"] if status.intent else []
-    error = status.last_run.error if status.last_run and status.health == "failed" else None
+    error = status.last_run.error if status.last_run and status.health in ("failed", "stopped") else None
     return [*([error.splitlines()[0]] if error else []), *begun, *status.notes]
 
 

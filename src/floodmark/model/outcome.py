@@ -211,6 +211,8 @@ class RunRecord(Record):
     started_at: datetime
     seconds: float
     success: bool
+    stopped: bool = False
+    """Somebody asked it to end."""
     nothing_new: bool = False
     rows_read: int | None = None
     rows_inserted: int | None = None
@@ -229,7 +231,7 @@ class RunRecord(Record):
     stages: dict[str, float] = Field(default_factory=dict)
 
 
-Health = Literal["ok", "failed", "never ran", "running"]
+Health = Literal["ok", "failed", "stopped", "never ran", "running"]
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def _notes(runs: Sequence[RunRecord]) -> Iterator[str]:
 def _health(state: PipelineState | None, last: RunRecord | None) -> Health:
     if last is None:
         return "never ran" if state is None else "ok"
-    return "ok" if last.success else "failed"
+    return "ok" if last.success else "stopped" if last.stopped else "failed"
 
 
 def _lag(runs: Sequence[RunRecord]) -> timedelta | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from floodmark.errors import FloodmarkError, redact
+from floodmark.errors import FloodmarkError, Stopped, redact
 from floodmark.model.event import Notice, StageFinished, StageStarted
 from floodmark.model.ledger import PipelineState
 from floodmark.model.outcome import Landed, Rows, RunRecord, RunResult
@@ -105,6 +105,7 @@ def to_record(result: RunResult, secrets: tuple[str, ...]) -> RunRecord:
         started_at=result.started_at,
         seconds=result.total_seconds,
         success=result.success,
+        stopped=isinstance(result.failure, Stopped),
         nothing_new=result.nothing_new,
         rows_read=result.rows.read,
         rows_inserted=result.rows.inserted,

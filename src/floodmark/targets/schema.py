@@ -90,7 +90,7 @@ class _Fitting:
         return Fit(batch, tuple(self._renamed.items()), tuple(added), tuple(widened), tuple(notices), whole)
 
     def _unmet_renames(self) -> list[str]:
-        """Misspelt ones, most likely: the column would be added and the old one left behind, or nothing would happen."""
+        """Misspelt ones, most likely: a column would be added beside the old one, or nothing would happen at all."""
         theirs = {name.casefold() for name in self._batch.columns}
         notices = []
         for old, new in self._spec.target.renames.items():

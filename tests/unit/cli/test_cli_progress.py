@@ -56,6 +56,17 @@ def test_a_log_gets_one_plain_line_per_event(fakes: Fakes) -> None:
     assert sink.noticed == ["the clock was set back"]
 
 
+def test_care_is_of_no_slice(fakes: Fakes) -> None:
+    lines: list[str] = []
+    sink = PlainProgress(lines.append)
+    for event in one_slice(fakes)[:-2]:
+        sink.emit(event)
+    lines.clear()
+    sink.emit(StageStarted("orders", "care", 2, 1, "compaction"))
+    sink.emit(StageFinished("orders", "care", 2, 1.2))
+    assert lines == ["  orders  care started  compaction", "  orders  care  1.2 s"]
+
+
 def test_a_quiet_plan_says_nothing(fakes: Fakes) -> None:
     lines: list[str] = []
     PlainProgress(lines.append).emit(Planned(fakes.plan(nothing_new=True)))
