@@ -80,6 +80,18 @@ def test_the_example_of_a_page_runs(
     project.close()
 
 
+def test_the_table_that_the_examples_are_tried_on(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    (script,) = re.findall(r"\$ python - <<'END'\n(.*?)END\n", index, re.S)
+    monkeypatch.chdir(tmp_path)
+    Path("make.py").write_text(script)
+    runpy.run_path("make.py")
+    Path("floodmark.yml").write_text(example(ROOT / "docs" / "targets" / "delta.md"))
+    assert ok(load("floodmark.yml", spark=spark).run("orders")).rows.inserted == 2
+
+
 def test_the_example_of_the_jdbc_page_runs(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
