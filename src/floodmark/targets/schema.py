@@ -92,8 +92,11 @@ class _Fitting:
     def _unmet_renames(self) -> list[str]:
         """Misspelt ones, most likely: a column would be added beside the old one, or nothing would happen at all."""
         theirs = {name.casefold() for name in self._batch.columns}
+        renames = self._spec.target.renames
         notices = []
-        for old, new in self._spec.target.renames.items():
+        for old, new in renames.items():
+            if new in renames:
+                continue  # renamed once more since
             if new.casefold() not in theirs:
                 notices.append(f"`renames` has {old}: {new}, but the source has no column {new}")
             elif old.casefold() not in self._table and new.casefold() not in self._table:
