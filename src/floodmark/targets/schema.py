@@ -39,13 +39,13 @@ class _Fitting:
         self._spec = spec
         self._batch = batch
         self._policy = spec.target.schema_changes
-        theirs = {name.casefold() for name in batch.columns}
+        self._theirs = {name.casefold() for name in batch.columns}
         # Only once: afterwards the table has the new name, and the declaration may stay in the file.
         self._renamed = {
             field.name: new
             for field in table.fields
             if (new := spec.target.renames.get(field.name)) is not None
-            and new.casefold() in theirs
+            and new.casefold() in self._theirs
             and new.casefold() not in {other.name.casefold() for other in table.fields}
         }
         # Spark finds columns whatever their case, so we do, too.
@@ -91,13 +91,12 @@ class _Fitting:
 
     def _unmet_renames(self) -> list[str]:
         """Misspelt ones, most likely: a column would be added beside the old one, or nothing would happen at all."""
-        theirs = {name.casefold() for name in self._batch.columns}
         renames = self._spec.target.renames
         notices = []
         for old, new in renames.items():
             if new in renames:
                 continue  # renamed once more since
-            if new.casefold() not in theirs:
+            if new.casefold() not in self._theirs:
                 notices.append(f"`renames` has {old}: {new}, but the source has no column {new}")
             elif old.casefold() not in self._table and new.casefold() not in self._table:
                 notices.append(f"`renames` has {old}: {new}, but the table has no column {old}")
@@ -109,8 +108,7 @@ class _Fitting:
         return self._policy == "evolve" or field.name in PROVENANCE
 
     def _gone(self) -> list[str]:
-        theirs = {name.casefold() for name in self._batch.columns}
-        gone = [f.name for key, f in self._table.items() if key not in theirs and f.name not in PROVENANCE]
+        gone = [f.name for key, f in self._table.items() if key not in self._theirs and f.name not in PROVENANCE]
         if self._policy == "freeze":
             self._forbidden += [f"{name} is gone" for name in gone]
         return gone if self._policy != "freeze" else []

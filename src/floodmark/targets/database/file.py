@@ -28,8 +28,8 @@ class FileTarget(DatabaseTarget):
     def find(self, batch_id: str) -> Landed | None:
         return super().find(batch_id) if self._path.exists() else None
 
-    def _check_writable(self, db: Session) -> None:  # noqa: ARG002 - the file says it
-        self._check_file()
+    def _check_writable(self, db: Session) -> None:
+        """Asked of the file before it is opened."""
 
     def _check_file(self) -> None:
         """That it can be written to, and so can its folder: journals and staged rows are kept beside it."""
